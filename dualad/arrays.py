@@ -1,0 +1,426 @@
+"""What every differentiable array shares: shape, operators, methods, refusals.
+
+``ActiveArray`` stands for an ``ndarray``, ``ActiveScalar`` for a NumPy scalar: it is
+immutable (``s += 1`` rebinds the name) and has no sequence protocol, so that NumPy
+shows our error instead of its own when one is written into a plain array.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from dualad import dispatch
+from dualad.dispatch import apply, array_function, array_ufunc, operate
+from dualad.errors import LostDerivativeError, UnsupportedArgumentError
+from dualad.levels import Active, bare
+from dualad.rules import RULES
+from dualad.rules.views import cast, copied, reinterpreted
+
+Array = Any
+Method = Callable[..., Any]
+
+
+# --- operators, one line each ---------------------------------------------------
+
+
+def _binary(function: Any) -> tuple[Method, Method]:
+    rule = RULES[function]
+
+    def forward(self: Active, other: Any) -> Any:
+        return operate(rule, (self, other))
+
+    def reflected(self: Active, other: Any) -> Any:
+        return operate(rule, (other, self))
+
+    return forward, reflected
+
+
+def _unary(function: Any) -> Method:
+    rule = RULES[function]
+
+    def method(self: Active) -> Any:
+        return operate(rule, (self,))
+
+    return method
+
+
+def _by_ufunc(function: Any) -> tuple[Method, Method]:
+    """Return operators of a ufunc that is not elementwise: matmul, divmod, ``>``."""
+
+    def forward(self: Active, other: Any) -> Any:
+        if NotImplemented is dispatch.operand(other):
+            return NotImplemented
+        return apply(function, (self, other), {})
+
+    def reflected(self: Active, other: Any) -> Any:
+        return apply(function, (other, self), {})
+
+    return forward, reflected
+
+
+def _augmented(function: Any) -> Method:
+    def method(self: ActiveArray, other: Any) -> Any:
+        return dispatch.written(self, apply(function, (self, other), {}), function)
+
+    return method
+
+
+def _calls(function: Any) -> Method:
+    """Return the method that calls NumPy's function of the same name."""
+
+    def method(self: Active, *args: Any, **params: Any) -> Any:
+        return apply(function, (self, *args), params)
+
+    method.__name__ = function.__name__
+    method.__doc__ = f"See :func:`numpy.{function.__name__}`."
+    return method
+
+
+def _power(self: Active, exponent: Any) -> Any:
+    # NumPy's own operator takes the same short cuts, so that values agree to the bit.
+    if type(exponent) in (int, float) and isinstance(self, ActiveArray):
+        short = _POWERS.get(exponent)
+        if short is not None:
+            return operate(short, (self,))
+    return operate(RULES[np.power], (self, exponent))
+
+
+_POWERS = {
+    2: RULES[np.square],
+    1: RULES[np.positive],
+    0.5: RULES[np.sqrt],
+    -1: RULES[np.reciprocal],
+}
+
+
+def _refuses(action: str, remedy: str) -> Method:
+    def method(self: Active, *_: Any, **__: Any) -> NoReturn:
+        raise LostDerivativeError(action, self, remedy)
+
+    return method
+
+
+READ_VALUE = (
+    "dualad.primal(x) reads the value; dualad.stop_gradient(x) treats it as constant."
+)
+USE_NUMPY = (
+    "Use functions of np (np.sin, np.power, np.isfinite ...); dualad.primal(x) reads "
+    "the value."
+)
+USE_STACK = (
+    "Join active values with np.stack or np.concatenate, allocate with "
+    "np.zeros_like(x) or like=x; W.T.dot(x) of a plain W is W.T @ x."
+)
+
+
+class ActiveValue(Active):
+    """What active arrays and active scalars share."""
+
+    __slots__ = ()
+    __array_priority__ = 1000
+
+    def __array_ufunc__(self, function: Any, method: str, *args: Any, **params: Any) -> Any:  # noqa: E501
+        return array_ufunc(function, method, args, params)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, params: Any) -> Any:  # noqa: ARG002, E501
+        return array_function(function, args, params)
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:  # noqa: ARG002
+        return np
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the primal."""
+        return self.primal.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the primal."""
+        return self.primal.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.primal.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.primal.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element of the primal."""
+        return bare(self).itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the primal."""
+        return bare(self).nbytes
+
+    @property
+    def real(self) -> Any:
+        """The real part: a view."""
+        return apply(np.real, (self,), {})
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part: a view of a complex array."""
+        return apply(np.imag, (self,), {})
+
+    @property
+    def T(self) -> Any:  # noqa: N802 -- NumPy's name
+        """The transpose: a view."""
+        return apply(np.transpose, (self,), {})
+
+    __add__, __radd__ = _binary(np.add)
+    __sub__, __rsub__ = _binary(np.subtract)
+    __mul__, __rmul__ = _binary(np.multiply)
+    __truediv__, __rtruediv__ = _binary(np.divide)
+    __mod__, __rmod__ = _by_ufunc(np.remainder)
+    __floordiv__, __rfloordiv__ = _by_ufunc(np.floor_divide)
+    __divmod__, __rdivmod__ = _by_ufunc(np.divmod)
+    __pow__ = _power
+    __rpow__ = _binary(np.power)[1]
+    __matmul__, __rmatmul__ = _by_ufunc(np.matmul)
+    __neg__ = _unary(np.negative)
+    __pos__ = _unary(np.positive)
+    __abs__ = _calls(np.absolute)
+    __lt__ = _by_ufunc(np.less)[0]
+    __le__ = _by_ufunc(np.less_equal)[0]
+    __gt__ = _by_ufunc(np.greater)[0]
+    __ge__ = _by_ufunc(np.greater_equal)[0]
+    __eq__ = _by_ufunc(np.equal)[0]  # type: ignore[assignment] -- as NumPy's arrays
+    __ne__ = _by_ufunc(np.not_equal)[0]  # type: ignore[assignment] -- as NumPy's
+
+    # Values of which the derivative is zero almost everywhere, or which are for people.
+    def __bool__(self) -> bool:
+        return bool(bare(self))
+
+    def __int__(self) -> int:
+        return int(bare(self))
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(float(bare(self)), digits)
+
+    def __floor__(self) -> int:
+        return math.floor(bare(self))
+
+    def __ceil__(self) -> int:
+        return math.ceil(bare(self))
+
+    def __trunc__(self) -> int:
+        return math.trunc(bare(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(bare(self), spec)
+
+    def __str__(self) -> str:
+        return str(bare(self))
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"{name}({bare(self)!r}, level={self.level.order})"
+
+    # Conversions that would lose the derivative.
+    __array__ = _refuses("Converting to a plain array (np.array, np.asarray)", USE_STACK)
+    __float__ = _refuses("Converting to a Python float (float(t), math.sin(t))", USE_NUMPY)
+    __complex__ = _refuses("Converting to a Python complex", USE_NUMPY)
+    item = _refuses("item()", READ_VALUE)
+    tolist = _refuses("tolist()", READ_VALUE)
+    tobytes = _refuses("tobytes()", READ_VALUE)
+    tofile = _refuses("tofile()", READ_VALUE)
+    dump = _refuses("dump()", READ_VALUE)
+    dumps = _refuses("dumps()", READ_VALUE)
+    __reduce_ex__ = _refuses("Pickling", READ_VALUE)
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        memo[id(self)] = result = self.copy()
+        return result
+
+    def copy(self, order: str = "C") -> Any:
+        """Return a copy that carries the derivative."""
+        return copied(self, order=order)
+
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:  # noqa: ARG002, E501, FBT001, FBT002 -- NumPy's own signature
+        """Return the array in another dtype; integers and booleans are plain."""
+        dtype = np.dtype(dtype)
+        if not np.can_cast(self.dtype, dtype, casting):
+            raise TypeError(
+                f"Cannot cast array data from {self.dtype} to {dtype} according to "
+                f"the rule {casting!r}"
+            )
+        if dtype.kind not in "fc":
+            return bare(self).astype(dtype, order=order)
+        if dtype == self.dtype:
+            return copied(self, order=order) if copy else self
+        return cast(self, dtype)
+
+    conj = _calls(np.conjugate)
+    conjugate = _calls(np.conjugate)
+    all = _calls(np.all)
+    any = _calls(np.any)
+    argmax = _calls(np.argmax)
+    argmin = _calls(np.argmin)
+    argsort = _calls(np.argsort)
+    argpartition = _calls(np.argpartition)
+    choose = _calls(np.choose)
+    clip = _calls(np.clip)
+    cumprod = _calls(np.cumprod)
+    cumsum = _calls(np.cumsum)
+    diagonal = _calls(np.diagonal)
+    dot = _calls(np.dot)
+    max = _calls(np.max)
+    mean = _calls(np.mean)
+    min = _calls(np.min)
+    nonzero = _calls(np.nonzero)
+    prod = _calls(np.prod)
+    ravel = _calls(np.ravel)
+    repeat = _calls(np.repeat)
+    round = _calls(np.round)
+    searchsorted = _calls(np.searchsorted)
+    squeeze = _calls(np.squeeze)
+    std = _calls(np.std)
+    sum = _calls(np.sum)
+    swapaxes = _calls(np.swapaxes)
+    take = _calls(np.take)
+    trace = _calls(np.trace)
+    var = _calls(np.var)
+
+    def compress(self, condition: Any, axis: int | None = None) -> Any:
+        """See :func:`numpy.compress`."""
+        return apply(np.compress, (condition, self), {"axis": axis})
+
+    def transpose(self, *axes: Any) -> Any:
+        """Return a view with permuted axes."""
+        order = axes[0] if len(axes) == 1 else axes or None
+        return apply(np.transpose, (self,), {"axes": order})
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        """Return the elements in another shape: a view wherever NumPy gives one."""
+        shape = shape[0] if len(shape) == 1 else shape
+        if copy:
+            return apply(np.reshape, (copied(self, order=order), shape), {"order": order})
+        return apply(np.reshape, (self, shape), {"order": order})
+
+    def flatten(self, order: str = "C") -> Any:
+        """Return a copy as one axis."""
+        return apply(np.ravel, (copied(self, order=order),), {"order": order})
+
+
+class ActiveScalar(ActiveValue):
+    """An active value that stands for a NumPy scalar: immutable."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(bare(self))
+
+    def is_integer(self) -> bool:
+        """Say whether the value is a whole number."""
+        return bool(bare(self).is_integer())
+
+
+numbers.Number.register(ActiveScalar)
+
+
+class ActiveArray(ActiveValue):
+    """An active value that stands for an array: writes go through to its memory."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment] -- arrays are not hashable
+
+    __iadd__ = _augmented(np.add)
+    __isub__ = _augmented(np.subtract)
+    __imul__ = _augmented(np.multiply)
+    __itruediv__ = _augmented(np.divide)
+    __ifloordiv__ = _augmented(np.floor_divide)
+    __imod__ = _augmented(np.remainder)
+    __ipow__ = _augmented(np.power)
+    __imatmul__ = _augmented(np.matmul)
+
+    def __len__(self) -> int:
+        return len(bare(self))
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(np.any(bare(self) == bare(value)))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.level.read(self, index)  # type: ignore[attr-defined]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, Active):
+            if value.level.order > self.level.order:
+                raise dispatch.lower_buffer(self, value)
+        elif type(value) not in dispatch.PLAIN:
+            value = dispatch.stacked(value)
+        self.level.write(self, index, value)  # type: ignore[attr-defined]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+        return bare(self).strides
+
+    @property
+    def flags(self) -> Any:
+        """The memory layout of the primal."""
+        return bare(self).flags
+
+    @property
+    def mT(self) -> Any:  # noqa: N802 -- NumPy's name
+        """The transpose of the last two axes: a view."""
+        return apply(np.swapaxes, (self, -1, -2), {})
+
+    @property
+    def flat(self) -> NoReturn:
+        """Not offered: NumPy's flat iterator cannot carry a derivative."""
+        raise UnsupportedArgumentError(
+            "An active array", "attribute", "flat", "Use x.ravel()."
+        )
+
+    def view(self, dtype: Any = None) -> Self:
+        """Return a view of the same memory; only float <-> complex of one width."""
+        if dtype is None or np.dtype(dtype) == self.dtype:
+            return self[...]
+        dtype = np.dtype(dtype)
+        if {dtype.kind, self.dtype.kind} != {"f", "c"} or (
+            dtype.itemsize / self.dtype.itemsize
+        ) != {"c": 2.0, "f": 0.5}[dtype.kind]:
+            raise LostDerivativeError(
+                f"view({dtype}) of {self.dtype}", self, "Use x.astype(dtype)."
+            )
+        return reinterpreted(self, dtype=dtype)
+
+    def fill(self, value: Any) -> None:
+        """Write one value everywhere."""
+        self[...] = value
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """See :func:`numpy.put`."""
+        apply(np.put, (self, indices, values), {"mode": mode})
+
+    def sort(self, axis: int = -1, kind: Any = None, *, stable: Any = None) -> None:
+        """Sort in place."""
+        self[...] = apply(np.sort, (self,), {"axis": axis, "kind": kind, "stable": stable})
+
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
+        """Partition in place."""
+        self[...] = apply(np.partition, (self, kth), {"axis": axis, "kind": kind})
+
+    resize = _refuses("resize()", "Use np.resize, which returns a new array.")
+    setfield = _refuses("setfield()", "Write with x[index] = value.")
+    getfield = _refuses("getfield()", READ_VALUE)
+    byteswap = _refuses("byteswap()", READ_VALUE)

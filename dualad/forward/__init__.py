@@ -1,0 +1,1 @@
+"""Forward mode: dual-number arrays, a primal and its tangents."""

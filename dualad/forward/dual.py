@@ -1,0 +1,388 @@
+"""Dual-number arrays: a primal and its tangent, pushed forward together.
+
+A level carries one direction (``width`` is None: the tangent has the shape of the
+primal) or several at once (the tangent has the directions as its first axis, each
+block laid out like the primal).  A new primal buffer always has a new tangent buffer;
+a view of the primal has the same view of the tangent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import get_ident
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from dualad import levels
+from dualad.arrays import ActiveArray, ActiveScalar
+from dualad.errors import OverlappingWriteError
+from dualad.levels import Active, Level, bare, overlaps_itself
+from dualad.rules.indexing import gathered
+from dualad.rules.kinds import (
+    RULES,
+    Rule,
+    alias,
+    is_complex,
+    overridable,
+    strong,
+)
+from dualad.rules.views import copied, indexed
+
+Array = Any
+GATHERED = RULES[gathered]
+INDEXED = RULES[indexed]
+QUIET = {"all": "ignore"}
+
+
+class DualArray(ActiveArray):
+    """An array and its tangent."""
+
+    __slots__ = ("level", "primal", "tangent")
+    level: DualLevel
+
+    def __init__(self, primal: Any, tangent: Any, level: Any) -> None:
+        """Tie a primal to its tangent."""
+        self.primal = primal
+        self.tangent = tangent
+        self.level = level
+
+
+class DualScalar(ActiveScalar):
+    """A scalar and its tangent; immutable."""
+
+    __slots__ = ("level", "primal", "tangent")
+    level: DualLevel
+
+    def __init__(self, primal: Any, tangent: Any, level: Any) -> None:
+        """Tie a primal to its tangent."""
+        self.primal = primal
+        self.tangent = tangent
+        self.level = level
+
+
+class DualLevel(Level):
+    """The level of one forward-mode derivative."""
+
+    carrier = "dual array"
+
+    def __init__(self, width: int | None = None) -> None:
+        """Carry one direction, or ``width`` at once."""
+        super().__init__()
+        self.width = width
+        self.arguments: Any = None
+
+    # --- the kinds ----------------------------------------------------------------
+
+    def elementwise(self, rule: Rule, args: tuple[Any, ...]) -> Any:
+        """Push tangents through an elementwise function: partial times tangent."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        primals, tangents = self.parted(args)
+        z = rule.primal(*primals)
+        z_dot: Any = None
+        is_new = False
+        times = strong if rule.singular else np.multiply
+        for x, x_dot, partial in zip(primals, tangents, rule.partials, strict=True):
+            if x_dot is None or partial is None:
+                continue
+            if self.width is not None:
+                x_dot = self.raised(x_dot, np.ndim(x), np.ndim(z))
+            if partial.__class__ is FunctionType:
+                with np.errstate(**QUIET):
+                    term = times(x_dot, partial(z, *primals))
+                term_is_new = True
+            else:
+                term = x_dot if partial == 1 else x_dot * partial
+                term_is_new = partial != 1
+            is_new = term_is_new if z_dot is None else True
+            z_dot = term if z_dot is None else z_dot + term
+        return z if z_dot is None else self.new(z, z_dot, is_new=is_new)
+
+    def linear(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        """Push tangents through a linear function: the function itself."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        primals, tangents = self.parted(args)
+        z = rule.primal(*primals, **params)
+
+        def pushed(tangents: list[Any]) -> Any:
+            if rule.pushforward is not None:
+                return rule.pushforward(tangents, z, *primals, **params)
+            moved = [
+                x_dot
+                if x_dot is not None
+                else x
+                if not rule.variadic and rule.pullbacks[i] is None
+                else np.zeros_like(x)
+                for i, (x, x_dot) in enumerate(zip(primals, tangents, strict=True))
+            ]
+            return rule.primal(*moved, **params)
+
+        return self.finished(rule, z, primals, tangents, pushed)
+
+    def multilinear(
+        self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> Any:
+        """Push tangents through a multilinear function: one at a time, summed."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        primals, tangents = self.parted(args)
+        z = rule.primal(*primals, **params)
+
+        def pushed(tangents: list[Any]) -> Any:
+            return total(
+                rule.primal(*primals[:i], x_dot, *primals[i + 1 :], **params)
+                for i, x_dot in enumerate(tangents)
+                if x_dot is not None
+            )
+
+        return self.finished(rule, z, primals, tangents, pushed)
+
+    def general(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        """Push tangents through a function with pushforwards of its own."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        primals, tangents = self.parted(args)
+        z = rule.primal(*primals, **params)
+
+        def pushed(tangents: list[Any]) -> Any:
+            return total(
+                pushforward(x_dot, z, *primals, **params)
+                for x_dot, pushforward in zip(tangents, rule.pushforwards, strict=True)
+                if x_dot is not None and pushforward is not None
+            )
+
+        return self.finished(rule, z, primals, tangents, pushed)
+
+    def alias(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        """Take a view of both parts."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        x = args[0]
+        view = rule.primal(x.primal, **params)
+        plain, base = bare(view), bare(x.primal)
+        if type(plain) is not np.ndarray:
+            return x  # a view of a scalar that is a scalar: the scalar itself
+        if type(base) is np.ndarray and (
+            np.may_share_memory(plain, base) or plain.size == 0
+        ):
+            return DualArray(view, self.seen(x.tangent, rule, params), self)
+        # NumPy copied: copy first, then both parts can be views.
+        order = params.get("order") or "C"
+        return self.alias(rule, (copied(x, order=order),), params)
+
+    # --- reading and writing --------------------------------------------------------
+
+    def read(self, x: Any, index: Any) -> Any:
+        """Read ``x[index]``: one element, a view, or a gathered copy."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        part = x.primal[index]
+        if not isinstance(part, np.ndarray | ActiveArray):
+            return DualScalar(part, x.tangent[self.deepened(index)], self)
+        if np.may_share_memory(bare(part), bare(x.primal)) or part.size == 0:
+            return DualArray(part, self.seen(x.tangent, INDEXED, {"index": index}), self)
+        return self.linear(GATHERED, (x,), {"index": index})
+
+    def write(self, x: Any, index: Any, value: Any) -> None:
+        """Write both parts; a value without a tangent writes zero."""
+        self.check_write(x)
+        if isinstance(value, Active) and value.level is self:
+            x.primal[index] = value.primal
+            value_dot = value.tangent
+            if self.width is not None:
+                ndim = np.ndim(bare(x.primal)[index])
+                value_dot = self.raised(value_dot, np.ndim(value.primal), ndim)
+            self.each(x.tangent, index, value_dot, set_item)
+        else:
+            x.primal[index] = value
+            self.each(x.tangent, index, None, set_item)
+
+    def add_at(self, x: Any, index: Any, value: Any) -> None:
+        """Do ``np.add.at`` on both parts."""
+        self.check_write(x)
+        if isinstance(value, Active) and value.level is self:
+            levels.add_at(x.primal, index, value.primal)
+            self.each(x.tangent, index, value.tangent, levels.add_at)
+        else:
+            levels.add_at(x.primal, index, value)
+
+    def check_write(self, x: Any) -> None:
+        """Raise if a write into ``x`` is not allowed."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        plain = bare(x.primal)
+        if not plain.flags.forc and overlaps_itself(plain):
+            raise OverlappingWriteError(plain.strides, plain.shape)
+        if self.arguments is not None:
+            self.arguments.check_write(self, plain)
+
+    def each(self, tangent: Array, index: Any, value: Any, write: Any) -> None:
+        """Write one direction, or every one of them (None writes zero)."""
+        if self.width is None:
+            write(tangent, index, 0.0 if value is None else value)
+        else:
+            for k in range(self.width):
+                write(tangent[k], index, 0.0 if value is None else value[k])
+
+    def add_into(self, memory: Any, contribution: Array) -> None:
+        """Add into both parts of memory of this level: a shadow above."""
+        if isinstance(contribution, Active) and contribution.level is self:
+            levels.add_into(memory.primal, contribution.primal)
+            levels.add_into(memory.tangent, contribution.tangent)
+        else:
+            levels.add_into(memory.primal, contribution)
+
+    def activated(self, x: Array) -> Any:
+        """Return ``x`` with a zero tangent."""
+        zeros = np.zeros_like(bare(x)) if self.width is None else self.blank(x)
+        for level in self.below:
+            zeros = level.activated(zeros)
+        return self.carrier_of(x)(x, zeros, self)
+
+    # --- parts ----------------------------------------------------------------------
+
+    def parted(self, args: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+        """Return primals and tangents (None: no tangent at this level)."""
+        primals, tangents = [], []
+        for x in args:
+            if isinstance(x, Active) and x.level is self:
+                primals.append(x.primal)
+                tangents.append(x.tangent)  # type: ignore[attr-defined]
+            else:
+                primals.append(x)
+                tangents.append(None)
+        return primals, tangents
+
+    def finished(
+        self, rule: Rule, z: Array, primals: list[Any], tangents: list[Any], pushed: Any
+    ) -> Any:
+        """Evaluate a pushforward for one direction or for each, and make the result."""
+        differentiable = [
+            x_dot
+            if rule.variadic
+            or rule.kind == "general"
+            or rule.pullbacks[i] is not None
+            else None
+            for i, x_dot in enumerate(tangents)
+        ]
+        if all(x_dot is None for x_dot in differentiable) or z.dtype.kind not in "fc":
+            return z
+        with np.errstate(**QUIET):
+            if self.width is None:
+                z_dot = pushed(differentiable)
+            else:
+                z_dot = np.stack(
+                    [
+                        pushed([None if t is None else t[k] for t in differentiable])
+                        for k in range(self.width)
+                    ]
+                )
+        if type(bare(z)) is np.ndarray and bare(z).base is not None:
+            z = copied(z, order="K")
+        plain = bare(z_dot)
+        is_new = type(plain) is np.ndarray and plain.base is None
+        if any(z_dot is x for x in (*tangents, *primals, z)):
+            is_new = False
+        return self.new(z, z_dot, is_new=is_new)
+
+    def new(self, z: Array, z_dot: Array, *, is_new: bool) -> Any:
+        """Return a result whose tangent fits its primal and is in new memory."""
+        carrier = self.carrier_of(z)
+        if carrier is DualScalar:
+            return DualScalar(z, self.scalar_tangent(z, z_dot), self)
+        if self.width is None:
+            if (
+                is_new
+                and type(z_dot) is np.ndarray
+                and not self.below
+                and z_dot.strides == z.strides
+                and z_dot.shape == z.shape
+                and z_dot.dtype == z.dtype
+            ):
+                return DualArray(z, z_dot, self)
+            fitting = np.empty_like(bare(z))
+        else:
+            fitting = self.blank(z)
+        for level in self.below:
+            fitting = level.activated(fitting)
+        if is_complex(z_dot) and not is_complex(z):
+            z_dot = np.real(z_dot)
+        fitting[...] = z_dot
+        return DualArray(z, fitting, self)
+
+    def scalar_tangent(self, z: Array, z_dot: Array) -> Array:
+        """Return the tangent of a scalar in its dtype."""
+        if is_complex(z_dot) and not is_complex(z):
+            z_dot = np.real(z_dot)
+        if self.width is not None:
+            return z_dot if z_dot.dtype == z.dtype else z_dot.astype(z.dtype)
+        if type(bare(z_dot)) is np.ndarray:
+            z_dot = z_dot[()]
+        if not isinstance(z_dot, Active) and z_dot.dtype != z.dtype:
+            z_dot = z.dtype.type(z_dot)
+        return z_dot
+
+    def carrier_of(self, z: Array) -> type[DualArray] | type[DualScalar]:
+        """Return the class that carries ``z``."""
+        return DualArray if isinstance(z, np.ndarray | ActiveArray) else DualScalar
+
+    # --- several directions -----------------------------------------------------------
+
+    def blank(self, x: Array) -> Array:
+        """Return zeros for all directions, each block laid out like ``x``."""
+        x = bare(x)
+        width = 1 if self.width is None else self.width
+        if not isinstance(x, np.ndarray):
+            return np.zeros(width, x.dtype)
+        order = sorted(range(x.ndim), key=lambda i: -abs(x.strides[i]))
+        zeros = np.zeros((width, *(x.shape[i] for i in order)), x.dtype)
+        back = sorted(range(x.ndim), key=order.__getitem__)
+        return zeros.transpose(0, *(1 + i for i in back))
+
+    def raised(self, x_dot: Array, ndim: int, wanted: int) -> Array:
+        """Insert axes after the directions, as broadcasting does before the others."""
+        if wanted <= ndim:
+            return x_dot
+        shape = np.shape(x_dot)
+        return np.reshape(x_dot, (shape[0], *(1,) * (wanted - ndim), *shape[1:]))
+
+    def deepened(self, index: Any) -> Any:
+        """Return the index that means the same in every direction."""
+        if self.width is None:
+            return index
+        entries = index if isinstance(index, tuple) else (index,)
+        return (slice(None), *entries)
+
+    def seen(self, tangent: Array, rule: Rule, params: Mapping[str, Any]) -> Array:
+        """Take the view of a tangent, in every direction."""
+        if self.width is None:
+            return rule.primal(tangent, **params)
+        return seen_in_each(tangent, function=rule.primal, params=params)
+
+
+@overridable
+def seen_in_each(stack: Array, function: Any, params: Mapping[str, Any]) -> Array:
+    """Take the same view of each block of a stack: the view of the first, repeated."""
+    first = function(stack[0, ...], **params)  # the Ellipsis keeps 0-d blocks arrays
+    step = (len(stack), *first.shape), (stack.strides[0], *first.strides)
+    return as_strided(first, *step)
+
+
+alias(seen_in_each)
+
+
+def set_item(x: Array, index: Any, value: Any) -> None:
+    """Write ``x[index] = value``."""
+    x[index] = value
+
+
+def total(terms: Any) -> Array:
+    """Return the sum of at least one term."""
+    result = None
+    for term in terms:
+        result = term if result is None else result + term
+    return result

@@ -1,0 +1,120 @@
+"""Seed, run, read: the pushforward of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dualad import levels
+from dualad.forward.dual import DualLevel
+from dualad.levels import Active, bare
+from dualad.structs import Arguments, Const, Tree, as_primal, fitting, map_tree
+
+Array = Any
+
+
+def push(
+    f: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    width: int | None = None,
+    in_place: bool = False,
+) -> tuple[Tree, Tree]:
+    """Run ``f`` on dual arrays and return its value and tangent, as trees.
+
+    Tangents are copied unless ``in_place``; with a ``width`` each has the directions
+    as its first axis.  A tangent that is None is zero.
+    """
+    level = DualLevel(width)
+    arguments = Arguments(f)
+    with level:
+        lifted = []
+        for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
+            place = f"argument {i}"
+            if isinstance(primal, Const):
+                arguments.add_constant(place, primal.value)
+                lifted.append(primal.value)
+                continue
+            lifter = Lifter(level, arguments, in_place=in_place)
+            lifted.append(
+                map_tree(lifter.lift, primal, tangent, place=place, what="tangent")
+            )
+        level.arguments = arguments
+        output = f(*lifted)
+        return value_of(output, level), tangent_of(output, level)
+
+
+class Lifter:
+    """Turns the leaves of one argument into dual arrays; a tied leaf is one array."""
+
+    def __init__(
+        self, level: DualLevel, arguments: Arguments, *, in_place: bool
+    ) -> None:
+        """Lift to ``level``."""
+        self.level = level
+        self.arguments = arguments
+        self.in_place = in_place
+        self.known: dict[int, Any] = {}
+
+    def lift(self, place: str, x: Any, x_dot: Any) -> Any:
+        """Return one leaf as a dual array."""
+        tied = self.known.get(id(x)) if isinstance(x, np.ndarray) else None
+        if tied is not None:
+            return tied
+        primal = as_primal(x)
+        dual = self.dual(place, primal, x_dot)
+        if isinstance(bare(primal), np.ndarray):
+            self.arguments.add_leaf(place, primal, primal)
+            self.known[id(x)] = dual
+        return dual
+
+    def dual(self, place: str, primal: Array, x_dot: Any) -> Any:
+        """Return a primal with its tangent in memory of its own, or the caller's."""
+        level = self.level
+        if x_dot is None:
+            return level.activated(primal)
+        if level.width is None:
+            x_dot = fitting("tangent", place, primal, x_dot)
+        if self.in_place and type(x_dot) is np.ndarray:
+            if x_dot.strides == primal.strides and x_dot.dtype == primal.dtype:
+                return level.carrier_of(primal)(primal, x_dot, level)
+        return level.new(primal, x_dot, is_new=False)
+
+
+def value_of(output: Tree, level: DualLevel) -> Tree:
+    """Return the output's value, in memory of its own."""
+
+    def value(_: str, z: Any) -> Any:
+        primal = z.primal if isinstance(z, Active) and z.level is level else z
+        return primal.copy() if isinstance(bare(primal), np.ndarray) else primal
+
+    return map_output(value, output)
+
+
+def tangent_of(output: Tree, level: DualLevel) -> Tree:
+    """Return the output's tangent: zero for what does not depend on the arguments."""
+
+    def tangent(_: str, z: Any) -> Any:
+        if isinstance(z, Active) and z.level is level:
+            z_dot = z.tangent  # type: ignore[attr-defined]
+            return z_dot.copy() if isinstance(bare(z_dot), np.ndarray) else z_dot
+        z = as_primal(z)
+        if level.width is not None:
+            return level.blank(z)
+        return levels.zeros_like(z, ()) if np.ndim(z) else z.dtype.type(0)
+
+    return map_output(tangent, output)
+
+
+def map_output(function: Any, output: Tree) -> Tree:
+    """Map over the leaves of an output; what is no array is left as it is."""
+    if output is None or isinstance(output, bool | int | str):
+        return function("output", float(output)) if type(output) is int else output
+    if isinstance(output, np.ndarray | np.generic) and output.dtype.kind not in "fc":
+        if output.dtype.kind in "biu":
+            return function("output", np.asarray(output, float)[()])
+        return output
+    return map_tree(function, output, place="output", what="output")

@@ -1,0 +1,135 @@
+"""Nesting of derivatives, and the cure of perturbation confusion.
+
+Each running derivative is a :class:`Level`.  Operations on arrays of several levels
+are handled by the highest; the lower ones are constants to it.  A level belongs to
+the thread that entered it and ends with the call that entered it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextvars import ContextVar, Token
+from threading import get_ident
+from typing import Any, Self
+
+import numpy as np
+
+from dualad.errors import EscapedArrayError
+
+Array = Any
+
+RUNNING: ContextVar[tuple[Level, ...]] = ContextVar("running levels", default=())
+
+
+class Active:
+    """A value that carries a derivative: it has a ``primal`` and a ``level``."""
+
+    __slots__ = ()
+    primal: Array
+    level: Level
+
+
+class Level:
+    """One running derivative; its ``order`` is how many run around it, plus one."""
+
+    carrier = "active array"
+
+    def __init__(self) -> None:
+        """Stand above the levels that run in this thread now."""
+        self.thread: int | None = get_ident()
+        self.below = tuple(
+            level for level in RUNNING.get() if level.thread == self.thread
+        )
+        self.order = len(self.below) + 1
+        self._token: Token[tuple[Level, ...]] | None = None
+
+    def __enter__(self) -> Self:
+        """Run: arrays of this level may be used from here on."""
+        self._token = RUNNING.set((*self.below, self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End: arrays of this level that are still around refuse to be used."""
+        if self._token is not None:
+            RUNNING.reset(self._token)
+        self.thread = None
+
+    def escaped(self) -> EscapedArrayError:
+        """Return the error for an array that is used where it may not be."""
+        what = f"A {self.carrier} of level {self.order} was used"
+        if self.thread is None:
+            return EscapedArrayError(
+                f"{what} after its derivative had ended.",
+                "Return it from the differentiated function instead of storing it; "
+                "dualad.primal(x) reads its value.",
+            )
+        return EscapedArrayError(
+            f"{what} from another thread than the one that made it.",
+            "Take the whole derivative inside one thread.",
+        )
+
+    # What an interpreter provides; `forward` and `reverse` say how.
+    def activated(self, x: Array) -> Array:
+        """Return ``x`` as an array of this level whose derivative is zero."""
+        raise NotImplementedError
+
+    def add_into(self, memory: Array, contribution: Array) -> None:
+        """Add into memory of this level, in place."""
+        raise NotImplementedError
+
+    def add_at(self, memory: Array, index: Any, values: Array) -> None:
+        """Add at positions that may repeat, in place."""
+        raise NotImplementedError
+
+
+def bare(x: Any) -> Any:
+    """Return the plain value inside an active one, without any level: no copy."""
+    while isinstance(x, Active):
+        x = x.primal
+    return x
+
+
+def zeros_like(x: Array, levels: Iterable[Level], dtype: Any = None) -> Array:
+    """Return zeros of the layout of ``x`` (K order), active at each of ``levels``."""
+    zeros = np.zeros_like(bare(x), dtype=dtype)
+    for level in levels:
+        zeros = level.activated(zeros)
+    return zeros
+
+
+def is_full(x: Array, levels: tuple[Level, ...]) -> bool:
+    """Say whether ``x`` is active at each of ``levels``: any contribution fits."""
+    for level in reversed(levels):
+        if not isinstance(x, Active) or x.level is not level:
+            return False
+        x = x.primal
+    return True
+
+
+def add_into(memory: Array, contribution: Array) -> None:
+    """Add ``contribution`` into ``memory`` of the same shape, in place, at any level."""
+    if isinstance(memory, Active):
+        memory.level.add_into(memory, contribution)
+    else:
+        np.add(memory, contribution, out=memory, casting="same_kind")
+
+
+def add_at(memory: Array, index: Any, values: Array) -> None:
+    """Add ``values`` at ``index`` in place; what is named twice receives both."""
+    if isinstance(memory, Active):
+        memory.level.add_at(memory, index, values)
+    else:
+        np.add.at(memory, index, values)
+
+
+def overlaps_itself(x: Array) -> bool:
+    """Say whether two elements of ``x`` share memory (broadcast or window views)."""
+    x = bare(x)
+    reach = x.itemsize
+    for stride, length in sorted(
+        (abs(s), n) for s, n in zip(x.strides, x.shape, strict=True) if n > 1
+    ):
+        if stride < reach:
+            return True
+        reach += stride * (length - 1)
+    return False

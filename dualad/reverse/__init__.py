@@ -1,0 +1,1 @@
+"""Reverse mode: shadows, a tape, and the sweep that runs it backward."""

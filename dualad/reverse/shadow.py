@@ -1,0 +1,307 @@
+"""Shadows: the memory in which cotangents accumulate, and its one door.
+
+Only the ``accumulate`` methods of this module add into derivative memory.  A shadow
+starts *fresh*: known to be zero, with no memory yet.  What is an alias in the primal
+is an alias here: a view's shadow is the same view of its owner's shadow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from dualad import levels
+from dualad.levels import Active, Level, bare
+from dualad.rules.kinds import Rule, Scatter, is_complex, unbroadcast
+
+Array = Any
+FLOAT16 = np.dtype(np.float16)
+FLOAT32 = np.dtype(np.float32)
+
+
+class Shadow:
+    """The shadow of an array that owns its memory."""
+
+    __slots__ = ("captured", "is_given", "like", "memory", "place")
+    parent = None
+    overlaps = False
+
+    def __init__(self, like: Array) -> None:
+        """Start fresh; ``like`` is the primal, which gives shape, dtype and layout."""
+        self.like = like
+        self.memory: Array = None
+        self.captured = False
+
+    @property
+    def owner(self) -> Shadow:
+        """The shadow that owns the memory: itself."""
+        return self
+
+    def materialised(self, below: tuple[Level, ...]) -> Array:
+        """Return the memory, made of zeros if it was fresh."""
+        if self.memory is None:
+            self.memory = levels.zeros_like(self.like, below, shadow_dtype(self.like))
+        return self.memory
+
+    def known(self, below: tuple[Level, ...]) -> Array | None:  # noqa: ARG002 -- see ViewShadow
+        """Return the memory, or None if nothing has been accumulated yet."""
+        return self.memory
+
+    def accumulate(
+        self, contribution: Array, below: tuple[Level, ...], *, is_new: bool = False
+    ) -> None:
+        """Add a contribution; a fresh shadow adopts one that nobody else holds.
+
+        ``is_new`` says that the pullback just made it.  Otherwise it is adopted only
+        if the reference count shows that it was made for this call alone.
+        """
+        if contribution.__class__ is Scatter:
+            scatter_into(self.materialised(below), contribution)
+            return
+        memory = self.memory
+        if memory is not None:
+            add(memory, contribution)
+            return
+        like = self.like
+        if contribution.__class__ is np.ndarray and not below:
+            if (
+                (is_new or getrefcount(contribution) == UNSHARED)
+                and contribution.shape == like.shape
+                and contribution.dtype == shadow_dtype(like)
+                and contribution.strides == like.strides
+                and contribution.base is None
+                and contribution.flags.writeable
+            ):
+                self.memory = contribution
+            elif contribution.dtype.kind != "c" or like.dtype.kind == "c":
+                # One pass: a copy in the primal's layout instead of zeros and a sum.
+                self.memory = np.empty_like(like, dtype=shadow_dtype(like))
+                self.memory[...] = unbroadcast(contribution, like.shape)
+            else:
+                add(self.materialised(below), contribution)
+        elif (
+            is_new
+            and below
+            and np.shape(contribution) == like.shape
+            and contribution.dtype == shadow_dtype(like)
+            and levels.is_full(contribution, below)
+            and bare(contribution).strides == bare(like).strides
+        ):
+            self.memory = contribution
+        else:
+            add(self.materialised(below), contribution)
+
+
+class ScalarShadow:
+    """The shadow of a scalar: immutable like its primal, so adding rebinds it."""
+
+    __slots__ = ("captured", "like", "memory")
+    parent = None
+    overlaps = False
+    is_given = False
+
+    def __init__(self, like: Array) -> None:
+        """Start fresh; ``like`` is the primal."""
+        self.like = like
+        self.memory: Array = None
+        self.captured = False
+
+    @property
+    def owner(self) -> ScalarShadow:
+        """The shadow that owns the memory: itself."""
+        return self
+
+    def known(self, below: tuple[Level, ...]) -> Array | None:  # noqa: ARG002 -- see ViewShadow
+        """Return the cotangent so far, or None."""
+        return self.memory
+
+    def accumulate(
+        self,
+        contribution: Array,
+        below: tuple[Level, ...],  # noqa: ARG002 -- scalars fit any level
+        *,
+        is_new: bool = False,  # noqa: ARG002 -- immutable: sharing is harmless
+    ) -> None:
+        """Add a contribution of any shape that broadcasting gave the scalar."""
+        if contribution.__class__ is not np.float64:
+            contribution = as_scalar(contribution, self.like)
+        memory = self.memory
+        self.memory = contribution if memory is None else memory + contribution
+
+
+class ViewShadow:
+    """The shadow of a view: the same view of the parent's shadow, looked up late."""
+
+    __slots__ = ("function", "like", "overlaps", "owner", "params", "parent", "rule")
+
+    def __init__(
+        self,
+        parent: Shadow | ViewShadow,
+        rule: Rule,
+        function: Callable[..., Array],
+        params: Mapping[str, Any],
+        like: Array,
+    ) -> None:
+        """Remember how the view was taken; ``like`` is the view of the primal."""
+        self.parent = parent
+        self.owner = parent.owner
+        self.rule = rule
+        self.function = function
+        self.params = params
+        self.like = like
+        self.overlaps = parent.overlaps or rule.overlaps
+
+    def chain(self) -> tuple[Shadow, list[ViewShadow]]:
+        """Return the owner and the views from it down to this one (no recursion)."""
+        views: list[ViewShadow] = []
+        shadow: Any = self
+        while shadow.parent is not None:
+            views.append(shadow)
+            shadow = shadow.parent
+        return shadow, views[::-1]
+
+    def materialised(self, below: tuple[Level, ...]) -> Array:
+        """Return this view of the owner's memory."""
+        owner, views = self.chain()
+        return looked_through(views, owner.materialised(below))
+
+    def known(self, below: tuple[Level, ...]) -> Array | None:
+        """Return this view of the owner's memory, or None if that is fresh."""
+        owner, views = self.chain()
+        if owner.memory is None:
+            return None
+        return looked_through(views, owner.materialised(below))
+
+    def accumulate(
+        self,
+        contribution: Array,
+        below: tuple[Level, ...],
+        *,
+        is_new: bool = False,  # noqa: ARG002 -- a view is never adopted into
+    ) -> None:
+        """Add a contribution to the part of the owner's shadow that is seen."""
+        if self.overlaps:
+            self.accumulate_overlapping(contribution, below)
+        elif contribution.__class__ is Scatter:
+            scatter_into(self.materialised(below), contribution)
+        else:
+            add(self.materialised(below), contribution)
+
+    def accumulate_overlapping(
+        self, contribution: Array, below: tuple[Level, ...]
+    ) -> None:
+        """Add where elements share memory: a plain ``+=`` would lose updates.
+
+        Collect the contribution in an array of the overlapping view's own shape, then
+        let that view say how it goes back to its parent.
+        """
+        _, views = self.chain()
+        last = max(i for i, view in enumerate(views) if view.rule.overlaps)
+        overlapping = views[last]
+        collected = Shadow(np.empty(np.shape(overlapping.like), self.owner.like.dtype))
+        memory = looked_through(views[last + 1 :], collected.materialised(below))
+        if contribution.__class__ is Scatter:
+            scatter_into(memory, contribution)
+        else:
+            add(memory, contribution)
+        parent: Any = overlapping.parent
+        back = overlapping.rule.transpose(  # type: ignore[misc] -- overlaps has one
+            collected.memory, np.shape(parent.like), **overlapping.params
+        )
+        parent.accumulate(back, below)
+
+
+def accumulate(
+    shadow: Any, contribution: Array, below: tuple[Level, ...], *, is_new: bool = False
+) -> None:
+    """Add a contribution into a shadow."""
+    shadow.accumulate(contribution, below, is_new=is_new)
+
+
+def looked_through(views: list[ViewShadow], memory: Array) -> Array:
+    """Apply the views one after the other, keeping the result writable."""
+    for view in views:
+        memory = view.function(memory, **view.params)
+    plain = bare(memory)
+    if not plain.flags.writeable and not any(view.overlaps for view in views):
+        plain.flags.writeable = True  # np.diagonal gives read-only views
+    return memory
+
+
+def shadow_dtype(like: Array) -> np.dtype[Any]:
+    """Return the dtype of a shadow: half precision is summed in single precision."""
+    dtype = like.dtype
+    return FLOAT32 if dtype == FLOAT16 else dtype
+
+
+def add(memory: Array, contribution: Array) -> None:
+    """Un-broadcast, project and add into memory."""
+    shape = memory.shape
+    if np.shape(contribution) != shape:
+        contribution = fitted(contribution, shape)
+    if is_complex(contribution) and not is_complex(memory):
+        contribution = np.real(contribution)
+    levels.add_into(memory, contribution)
+
+
+def fitted(contribution: Array, shape: tuple[int, ...]) -> Array:
+    """Sum a contribution over what was broadcast, or spread what is too small."""
+    if np.ndim(contribution) >= len(shape):
+        contribution = unbroadcast(contribution, shape)
+    return np.broadcast_to(contribution, shape)
+
+
+def scatter_into(memory: Array, scatter: Scatter) -> None:
+    """Add where an index points, in whole slices if no element is named twice."""
+    index, values = scatter.index, scatter.values
+    if is_complex(values) and not is_complex(memory):
+        values = np.real(values)
+    if not scatter.unique:
+        levels.add_at(memory, index, values)
+    elif isinstance(memory, Active):
+        memory[index] = memory[index] + values
+    else:
+        memory[index] += values
+
+
+def as_scalar(contribution: Array, like: Array) -> Array:
+    """Return a contribution as one number of the kind of ``like``."""
+    if contribution.__class__ is Scatter:
+        contribution = np.sum(contribution.values)
+    elif np.ndim(contribution):
+        contribution = np.sum(contribution)
+    elif type(contribution) is np.ndarray or (
+        isinstance(contribution, Active) and type(bare(contribution)) is np.ndarray
+    ):
+        contribution = contribution[()]
+    if is_complex(contribution) and not is_complex(like):
+        contribution = np.real(contribution)
+    if not isinstance(contribution, Active):
+        contribution = shadow_dtype(like).type(contribution)
+    return contribution
+
+
+def _count_of_an_unshared_array() -> int:
+    """Measure the count that ``accumulate`` sees for an array held by its caller only.
+
+    It differs between interpreters; an array with one more holder always has more.
+    """
+
+    class Probe:
+        __slots__ = ("seen",)
+
+        def accumulate(self, contribution: Array, below: Any, *, is_new: bool) -> None:  # noqa: ARG002
+            self.seen = getrefcount(contribution)
+
+    def made(*_: Any) -> Array:
+        return np.multiply(np.ones(1), 2.0)
+
+    probe = Probe()
+    accumulate(probe, made(), (), is_new=False)
+    return probe.seen
+
+
+UNSHARED = _count_of_an_unshared_array()

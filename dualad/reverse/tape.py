@@ -1,0 +1,348 @@
+"""The record of a run, and the sweep that runs it backward.
+
+A step is a tuple that starts with the function that pulls it:
+
+    (pull_elementwise, z_shadow, z, arrays, sources, rule)
+    (pull_rule, z_shadow, z, arrays, sources, rule, params)
+    (pull_read, z_shadow, x_shadow, index)             one element, in O(1)
+    (pull_write, write)                                see `writes`
+    (pull_leaf, shadow)                                an array made by np.zeros_like
+
+Steps hold primals and shadows, never active arrays: no reference cycles, so memory
+goes when the call returns.  Views leave no step: their shadows are views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import get_ident
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from dualad import dispatch
+from dualad.arrays import ActiveArray, ActiveScalar
+from dualad.errors import OverlappingWriteError
+from dualad.levels import Active, Level, bare, overlaps_itself
+from dualad.reverse.constants import Constants
+from dualad.reverse.shadow import ScalarShadow, Shadow, ViewShadow, accumulate
+from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
+from dualad.reverse.writes import (
+    AddAt,
+    Write,
+    element_copy,
+    is_same_region,
+    losers_of,
+    pull_write,
+)
+from dualad.rules.indexing import gathered
+from dualad.rules.kinds import RULES, Rule, Scatter, conjugated, strong
+from dualad.rules.views import copied, indexed
+
+Array = Any
+Step = tuple[Any, ...]
+GATHERED = RULES[gathered]
+INDEXED = RULES[indexed]
+
+
+class Tape(Level):
+    """The level of one reverse-mode derivative: it records, then sweeps."""
+
+    carrier = "shadowed array"
+
+    def __init__(self, *, check_constants: bool = True) -> None:
+        """Start an empty record."""
+        super().__init__()
+        self.steps: list[Step] = []
+        self.record = self.steps.append
+        self.constants = Constants(check=check_constants)
+        self.undone: list[Write] = []
+        self.arguments: Any = None
+        self.written: set[Any] = set()
+        self.marked = 0
+
+    # --- recording ----------------------------------------------------------------
+
+    def elementwise(self, rule: Rule, args: tuple[Any, ...]) -> Any:
+        """Run an elementwise function and record how its partials will be used."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        arrays, sources, mask = [], [], 0
+        for i, x in enumerate(args):
+            if isinstance(x, Active) and x.level is self:
+                arrays.append(x.primal)
+                partial = rule.partials[i]
+                if partial is not None:
+                    sources.append((x.shadow, partial))  # type: ignore[attr-defined]
+                    mask |= 1 << i
+            else:
+                arrays.append(x)
+        z = rule.primal(*arrays)
+        if not sources:
+            return z
+        keep_z, keep = rule.kept(mask)
+        kept = [
+            None
+            if not k
+            else a
+            if isinstance(x, Active) and x.level is self
+            else self.constants.protected(a)
+            for k, a, x in zip(keep, arrays, args, strict=True)
+        ]
+        active = self.new(z)
+        self.record(
+            (pull_elementwise, active.shadow, z if keep_z else None, kept, sources, rule)
+        )
+        return active
+
+    def linear(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        """Run a function and record its pullbacks."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        arrays, kept, sources = [], [], []
+        for i, x in enumerate(args):
+            if isinstance(x, Active) and x.level is self:
+                arrays.append(x.primal)
+                kept.append(x.primal)
+                pullback = rule.pullbacks[0 if rule.variadic else i]
+                if pullback is not None:
+                    sources.append((x.shadow, pullback, i))  # type: ignore[attr-defined]
+            else:
+                arrays.append(x)
+                kept.append(self.constants.protected(x))
+        params = {k: self.constants.protected(v) for k, v in params.items()}
+        z = rule.primal(*arrays, **params)
+        if not sources or z.dtype.kind not in "fc":
+            return z
+        if type(bare(z)) is np.ndarray and bare(z).base is not None:
+            z = unaliased(z, arrays)
+        active = self.new(z)
+        self.record((pull_rule, active.shadow, z, kept, sources, rule, params))
+        return active
+
+    multilinear = linear
+    general = linear
+
+    def alias(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        """Take a view: its shadow is the same view of the shadow, without a record."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        x = args[0]
+        view = rule.primal(x.primal, **params)
+        plain, base = bare(view), bare(x.primal)
+        if type(base) is np.ndarray and (
+            np.may_share_memory(plain, base) or plain.size == 0
+        ):
+            shadow = ViewShadow(x.shadow, rule, rule.primal, params, view)
+            return ShadowedArray(view, shadow, self)
+        if type(plain) is not np.ndarray:
+            return x  # a view of a scalar that is a scalar: the scalar itself
+        # NumPy copied: record the copy first, of which it can be a view.
+        order = params.get("order") or "C"
+        return self.alias(rule, (copied(x, order=order),), params)
+
+    def read(self, x: Any, index: Any) -> Any:
+        """Read ``x[index]``: one element, a view, or a gathered copy."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        part = x.primal[index]
+        if not isinstance(part, np.ndarray | ActiveArray):
+            active = ShadowedScalar(part, ScalarShadow(part), self)
+            self.record((pull_read, active.shadow, x.shadow, index))
+            return active
+        if is_basic(index) or np.may_share_memory(bare(part), bare(x.primal)):
+            shadow = ViewShadow(x.shadow, INDEXED, indexed, {"index": index}, part)
+            return ShadowedArray(part, shadow, self)
+        return self.linear(GATHERED, (x,), {"index": index})
+
+    def write(self, x: Any, index: Any, value: Any) -> None:
+        """Write ``x[index] = value``; what is overwritten is saved if it is needed."""
+        is_ours = isinstance(value, Active) and value.level is self
+        primal = value.primal if is_ours else value
+        if (
+            is_ours
+            and value.shadow.owner is x.shadow.owner
+            and is_same_region(x.primal[index], primal)
+        ):
+            return  # Python ends x[i] += v by writing x[i] onto itself
+        index = self.prepared(x, index)
+        write = Write(x, index, value.shadow if is_ours else None, self.saved(x, index))
+        if is_ours and not is_basic(index):
+            write.losers = losers_of(x.primal, index)
+        self.perform(write, lambda: x.primal.__setitem__(index, primal))
+
+    def add_at(self, x: Any, index: Any, value: Any) -> None:
+        """Do ``np.add.at(x, index, value)``: repeated indices add each time."""
+        is_ours = isinstance(value, Active) and value.level is self
+        primal = value.primal if is_ours else value
+        index = self.prepared(x, index)
+        write = AddAt(x, index, value.shadow if is_ours else None, self.saved(x, index))
+        self.perform(write, lambda: np.add.at(x.primal, index, primal))
+
+    def prepared(self, x: Any, index: Any) -> Any:
+        """Check that a write is allowed; return the index as it will still be later."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        plain = bare(x.primal)
+        if not plain.flags.forc and overlaps_itself(plain):
+            raise OverlappingWriteError(plain.strides, plain.shape)
+        if self.arguments is not None:
+            self.arguments.check_write(self, plain)
+        return index if is_basic(index) else self.constants.protected(index)
+
+    def saved(self, x: Any, index: Any) -> Array:
+        """Return what a write will overwrite, if an earlier step may need it."""
+        self.mark_captured()
+        self.written.add(x.shadow.owner)
+        return element_copy(x.primal, index) if x.shadow.owner.captured else None
+
+    def perform(self, write: Write, action: Any) -> None:
+        """Record a write, then do it; one that fails leaves no record."""
+        self.record((pull_write, write))
+        try:
+            action()
+        except BaseException:
+            self.steps.pop()
+            self.marked = min(self.marked, len(self.steps))
+            raise
+
+    def mark_captured(self) -> None:
+        """Flag the owners of all memory that the steps so far will read again."""
+        for step in self.steps[self.marked :]:
+            if step[0] is pull_elementwise or step[0] is pull_rule:
+                _, z_shadow, z, arrays, sources, *_ = step
+                if z is not None:
+                    z_shadow.captured = True
+                if any(a is not None for a in arrays):
+                    for shadow, *_ in sources:
+                        shadow.owner.captured = True
+        self.marked = len(self.steps)
+
+    def new(self, z: Array) -> ShadowedArray | ShadowedScalar:
+        """Return a new result as an active value with a fresh shadow."""
+        if isinstance(z, np.ndarray | ActiveArray):
+            return ShadowedArray(z, Shadow(z), self)
+        return ShadowedScalar(z, ScalarShadow(z), self)
+
+    def activated(self, x: Array) -> ShadowedArray | ShadowedScalar:
+        """Return ``x`` as an array of this level on which nothing depends yet."""
+        active = self.new(x)
+        self.record((pull_leaf, active.shadow))
+        return active
+
+    def add_into(self, memory: Array, contribution: Array) -> None:
+        """Add into memory of this level: the shadow of a level above."""
+        memory[...] = memory + contribution
+
+    # --- sweeping -----------------------------------------------------------------
+
+    def sweep(self, *, keep: bool = False) -> None:
+        """Run all steps backward; then redo the writes that this undid.
+
+        Unless ``keep``, each step is dropped as soon as it has run: memory falls.
+        """
+        self.constants.verify()
+        steps = self.steps
+        try:
+            with np.errstate(all="ignore"):
+                if keep:
+                    for step in reversed(steps):
+                        step[0](self, step)
+                else:
+                    while steps:
+                        step = steps.pop()
+                        step[0](self, step)
+        finally:
+            while self.undone:
+                self.undone.pop().swap()
+
+    def __str__(self) -> str:
+        """Return one line per step: what ran, on what shapes."""
+        lines = [f"tape of level {self.order}, {len(self.steps)} steps"]
+        lines += [f"{i:6}  {described(step)}" for i, step in enumerate(self.steps)]
+        return "\n".join(lines)
+
+
+def pull_elementwise(tape: Tape, step: Step) -> None:
+    """Add cotangent times partial into each argument's shadow."""
+    _, z_shadow, z, arrays, sources, rule = step
+    z_bar = z_shadow.memory
+    if z_bar is None:
+        return
+    z_shadow.memory = None
+    below = tape.below
+    times = strong if rule.singular else np.multiply
+    for shadow, partial in sources:
+        if partial.__class__ is FunctionType:
+            factor = conjugated(partial(z, *arrays))
+            accumulate(shadow, times(z_bar, factor), below, is_new=True)
+        elif partial == 1:
+            accumulate(shadow, z_bar, below)
+        else:
+            accumulate(shadow, z_bar * partial, below, is_new=True)
+
+
+def pull_rule(tape: Tape, step: Step) -> None:
+    """Add what each pullback gives into its argument's shadow."""
+    _, z_shadow, z, arrays, sources, rule, params = step
+    z_bar = z_shadow.memory
+    if z_bar is None:
+        return
+    z_shadow.memory = None
+    below = tape.below
+    for shadow, pullback, i in sources:
+        if rule.variadic:
+            accumulate(shadow, pullback(z_bar, i, z, *arrays, **params), below)
+        else:
+            accumulate(shadow, pullback(z_bar, z, *arrays, **params), below)
+
+
+def pull_read(tape: Tape, step: Step) -> None:
+    """Add one element's cotangent where the element was read."""
+    _, z_shadow, x_shadow, index = step
+    z_bar = z_shadow.memory
+    if z_bar is not None:
+        z_shadow.memory = None
+        accumulate(x_shadow, Scatter(index, z_bar, unique=True), tape.below)
+
+
+def pull_leaf(tape: Tape, step: Step) -> None:  # noqa: ARG001 -- as all pulls
+    """Forget what flowed into an array that f allocated."""
+    step[1].memory = None
+
+
+def unaliased(z: Array, arrays: list[Array]) -> Array:
+    """Return a result that shares no memory with an argument: a copy where it did."""
+    for x in arrays:
+        plain = bare(x)
+        if type(plain) is np.ndarray and np.may_share_memory(bare(z), plain):
+            return copied(z, order="K")
+    return z
+
+
+def is_basic(index: Any) -> bool:
+    """Say whether an index is made of integers, slices, None and Ellipsis only."""
+    if type(index) in BASIC:
+        return True
+    if type(index) is tuple:
+        return all(type(entry) in BASIC for entry in index)
+    return False
+
+
+BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.int32, np.intp})
+
+
+def described(step: Step) -> str:
+    """Return a step in words."""
+    kind = step[0]
+    if kind is pull_write:
+        write = step[1]
+        return f"{type(write).__name__.lower()} {np.shape(write.primal)}[{write.index!r:.40}]"
+    if kind is pull_read:
+        return f"read {np.shape(step[2].like)}[{step[3]!r:.40}]"
+    if kind is pull_leaf:
+        return f"leaf {np.shape(step[1].like)}"
+    _, z_shadow, _, _, sources, rule, *_ = step
+    shapes = ", ".join(str(np.shape(source[0].like)) for source in sources)
+    return f"{rule.name} {shapes} -> {np.shape(z_shadow.like)}"

@@ -1,0 +1,133 @@
+"""In-place writes: save, overwrite, and on the way back move the shadow and restore.
+
+``x[i] = v`` is the one primitive write; ``x += y``, ``out=``, ``np.copyto`` and the
+like come down to it.  ``np.add.at`` has a step of its own, for there every repeat of
+an index adds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dualad.levels import Active, bare
+from dualad.reverse.shadow import accumulate
+from dualad.rules.views import copied
+
+if TYPE_CHECKING:
+    from dualad.reverse.tape import Tape
+
+Array = Any
+
+
+class Write:
+    """The record of one write; ``pull`` undoes it and moves the cotangent."""
+
+    __slots__ = ("index", "losers", "primal", "saved", "shadow", "value")
+
+    def __init__(self, x: Any, index: Any, value: Any, saved: Array) -> None:
+        """Remember where, what was there, and the shadow of what came (or None)."""
+        self.primal = x.primal
+        self.shadow = x.shadow
+        self.index = index
+        self.value = value
+        self.saved = saved
+        self.losers: Array = None
+
+    def pull(self, tape: Tape) -> None:
+        """Move the cotangent from the written region to the value, then undo.
+
+        The order matters: the value may overlap the region, or be it.
+        """
+        memory = self.shadow.known(tape.below)
+        if memory is not None:
+            if self.value is not None:
+                moved = element_copy(memory, self.index)
+                if self.losers is not None:
+                    moved[self.losers] = 0.0
+                memory[self.index] = 0.0
+                self.give(moved, tape)
+            else:
+                memory[self.index] = 0.0
+        self.undo(tape)
+
+    def give(self, moved: Array, tape: Tape) -> None:
+        """Accumulate into the value's shadow, which may have leading axes of one."""
+        extra = np.ndim(self.value.like) - np.ndim(moved)
+        if extra > 0:
+            moved = np.reshape(moved, (1,) * extra + np.shape(moved))
+        accumulate(self.value, moved, tape.below, is_new=True)
+
+    def undo(self, tape: Tape) -> None:
+        """Bring the overwritten values back, if a step needs them."""
+        if self.saved is not None:
+            self.swap()
+            tape.undone.append(self)
+
+    def swap(self) -> None:
+        """Exchange what is in memory with what is saved."""
+        current = element_copy(self.primal, self.index)
+        self.primal[self.index] = self.saved
+        self.saved = current
+
+
+class AddAt(Write):
+    """The record of ``np.add.at(x, index, value)``: the region keeps its cotangent."""
+
+    __slots__ = ()
+
+    def pull(self, tape: Tape) -> None:
+        """Give every added element the cotangent of where it went, then undo."""
+        memory = self.shadow.known(tape.below)
+        if memory is not None and self.value is not None:
+            accumulate(
+                self.value, element_copy(memory, self.index), tape.below, is_new=True
+            )
+        self.undo(tape)
+
+
+def pull_write(tape: Tape, step: tuple[Any, ...]) -> None:
+    """Run a write backward."""
+    step[1].pull(tape)
+
+
+def element_copy(x: Array, index: Any) -> Array:
+    """Return a copy of ``x[index]``: a scalar for one element, else a new array."""
+    part = x[index]
+    plain = bare(part)
+    if type(plain) is np.ndarray and np.may_share_memory(plain, bare(x)):
+        return copied(part, order="K") if isinstance(part, Active) else part.copy("K")
+    return part
+
+
+def losers_of(primal: Array, index: Any) -> Array:
+    """Return which elements of an advanced write are overwritten by a later one.
+
+    None if none are.  NumPy itself decides the winner: the places are numbered by the
+    same write into scratch memory, of which only the touched pages exist.
+    """
+    entries = index if isinstance(index, tuple) else (index,)
+    if not any(
+        isinstance(e, list | np.ndarray) and np.asarray(e).dtype.kind in "iu"
+        for e in entries
+    ):
+        return None
+    places = np.empty_like(bare(primal), dtype=np.intp)
+    shape = np.shape(places[index])
+    numbers = np.arange(int(np.prod(shape))).reshape(shape)
+    places[index] = numbers
+    losers = places[index] != numbers
+    return losers if losers.any() else None
+
+
+def is_same_region(x: Array, value: Array) -> bool:
+    """Say whether two arrays are exactly the same memory in the same order."""
+    a, b = bare(x), bare(value)
+    return (
+        type(a) is np.ndarray
+        and type(b) is np.ndarray
+        and a.shape == b.shape
+        and a.strides == b.strides
+        and a.__array_interface__["data"][0] == b.__array_interface__["data"][0]
+    )

@@ -1,0 +1,664 @@
+"""Sums, products, means, extremes, and what accumulates along an axis.
+
+Products are exact where factors are zero: nothing is divided.  Extremes share their
+derivative equally among ties.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from dualad.rules.kinds import (
+    Array,
+    Reduction,
+    composition,
+    conjugated,
+    expanded,
+    general,
+    is_complex,
+    linear,
+    overridable,
+    spread,
+)
+from dualad.rules.views import array_of
+
+_missing: Any = np._NoValue  # noqa: SLF001 -- NumPy has no public name for "not given"
+
+
+def given(**params: Any) -> dict[str, Any]:
+    """Keep the keywords that the caller gave."""
+    return {name: value for name, value in params.items() if value is not _missing}
+
+
+def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Return the axes of a reduction as a tuple of numbers from zero."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return tuple(a % ndim for a in axes)
+
+
+def ratio(x: Array, y: Array) -> int:
+    """Return how many elements of ``x`` make one of ``y``."""
+    return int(np.size(x) // max(np.size(y), 1))
+
+
+# --- sums and means ----------------------------------------------------------------------
+
+linear(np.sum, spread, reduction=Reduction(0.0, np.add))
+
+
+def averaged_over(  # noqa: PLR0913 -- NumPy's own signature
+    y_bar: Array,
+    y: Array,
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,  # noqa: ARG001 -- accumulate casts
+    keepdims: Any = False,  # noqa: FBT002
+    where: Any = True,  # noqa: FBT002
+) -> Array:
+    """Give every element its part of the cotangent of the mean."""
+    if where is True:
+        return spread(y_bar / max(ratio(a, y), 1), y, a, axis, keepdims)
+    mask = np.broadcast_to(where, np.shape(a))
+    count = np.maximum(np.count_nonzero(mask, axis=axis, keepdims=keepdims), 1)
+    part = y_bar / np.asarray(count).astype(y.dtype)
+    return np.where(mask, spread(part, y, a, axis, keepdims), 0.0)
+
+
+linear(np.mean, averaged_over)
+
+
+@composition(np.average)
+def average(
+    a: Array,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,  # noqa: FBT001, FBT002 -- NumPy's own signature
+    *,
+    keepdims: Any = _missing,
+) -> Any:
+    """Average with weights."""
+    a = array_of(a)
+    keep = given(keepdims=keepdims)
+    if weights is None:
+        mean = np.mean(a, axis=axis, **keep)
+        total: Any = mean.dtype.type(np.size(a) / np.size(mean))
+    else:
+        weights = matched(array_of(weights), a, axis)
+        total = np.sum(weights, axis=axis, **keep)
+        if np.any(np.equal(total, 0.0)):
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+        mean = np.sum(a * weights, axis=axis, **keep) / total
+    if not returned:
+        return mean
+    return mean, np.copy(np.broadcast_to(total, np.shape(mean)))
+
+
+def matched(weights: Array, a: Array, axis: Any) -> Array:
+    """Return weights in a shape that lies along their axes of ``a``."""
+    shape = np.shape(a)
+    if np.shape(weights) == shape:
+        return weights
+    if axis is None:
+        raise TypeError(
+            "Axis must be specified when shapes of a and weights differ."
+        )
+    axes = normalized(axis, len(shape))
+    if np.shape(weights) != tuple(shape[i] for i in axes):
+        raise ValueError(
+            "Shape of weights must be consistent with shape of a along specified axis."
+        )
+    weights = np.transpose(weights, np.argsort(axes).tolist())
+    return np.reshape(weights, [n if i in axes else 1 for i, n in enumerate(shape)])
+
+
+# --- variance and standard deviation --------------------------------------------------------
+
+
+@overridable
+def variance(a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Array:  # noqa: FBT002
+    """Return ``np.var`` of an array."""
+    return np.var(a, axis=axis, ddof=ddof, keepdims=keepdims)
+
+
+@overridable
+def deviation(a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Array:  # noqa: FBT002
+    """Return ``np.std`` of an array."""
+    return np.std(a, axis=axis, ddof=ddof, keepdims=keepdims)
+
+
+def centered(a: Array, axis: Any) -> Array:
+    """Subtract the mean; half precision is too coarse for what follows."""
+    if a.dtype == np.float16:
+        a = a.astype(np.float32)
+    return a - np.mean(a, axis=axis, keepdims=True)
+
+
+def freedom(a: Array, y: Array, ddof: Any) -> Any:
+    """Return the number of degrees of freedom; without any there is no variance."""
+    return max(ratio(a, y) - ddof, 0) or math.nan
+
+
+def covariance(  # noqa: PLR0913 -- NumPy's own parameters
+    a_dot: Array, y: Array, a: Array, axis: Any, ddof: Any, keepdims: Any
+) -> Array:
+    """Return the sum of products of deviations over the degrees of freedom."""
+    product = np.real(conjugated(centered(a, axis)) * a_dot)
+    return np.sum(product, axis=axis, keepdims=keepdims) / freedom(a, y, ddof)
+
+
+def inverted(y: Array) -> Array:
+    """Return 1 / y, and zero where y is zero: there a standard deviation has a kink."""
+    kink = np.equal(y, 0)
+    return np.where(kink, 0.0, 1.0 / np.where(kink, 1.0, y))
+
+
+def push_variance(
+    a_dot: Array, y: Array, a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False  # noqa: E501, FBT002
+) -> Array:
+    """Push forward through the variance."""
+    return 2.0 * covariance(a_dot, y, a, axis, ddof, keepdims)
+
+
+def pull_variance(
+    y_bar: Array, y: Array, a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False  # noqa: E501, FBT002
+) -> Array:
+    """Pull back through the variance."""
+    scale = expanded(y_bar, axis, np.ndim(a), keepdims=keepdims)
+    return centered(a, axis) * (scale * (2.0 / freedom(a, y, ddof)))
+
+
+def push_deviation(
+    a_dot: Array, y: Array, a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False  # noqa: E501, FBT002
+) -> Array:
+    """Push forward through the standard deviation."""
+    return covariance(a_dot, y, a, axis, ddof, keepdims) * inverted(y)
+
+
+def pull_deviation(
+    y_bar: Array, y: Array, a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False  # noqa: E501, FBT002
+) -> Array:
+    """Pull back through the standard deviation."""
+    scale = expanded(y_bar * inverted(y), axis, np.ndim(a), keepdims=keepdims)
+    return centered(a, axis) * (scale * (1.0 / freedom(a, y, ddof)))
+
+
+general(variance, pushforwards=(push_variance,), pullbacks=(pull_variance,))
+general(deviation, pushforwards=(push_deviation,), pullbacks=(pull_deviation,))
+
+
+@composition(np.var)
+def var(  # noqa: PLR0913 -- NumPy's own signature
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    ddof: Any = 0,
+    keepdims: Any = _missing,
+    *,
+    where: Any = _missing,
+    mean: Any = _missing,
+    correction: Any = _missing,
+) -> Array:
+    """Return the variance; a mean that is given is an argument like another."""
+    a = in_dtype(a, dtype)
+    ddof = degrees(ddof, correction)
+    keep = given(keepdims=keepdims)
+    if where is _missing and mean is _missing:
+        return variance(a, axis=axis, ddof=ddof, **keep)
+    mask = np.broadcast_to(True if where is _missing else where, np.shape(a))
+    if mean is _missing:
+        mean = np.mean(a, axis=axis, keepdims=True, where=mask)
+    difference = np.where(mask, a, mean) - mean  # what is masked may be NaN
+    squares = np.real(difference * np.conjugate(difference))
+    count = np.count_nonzero(mask, axis=axis, **keep)
+    total = np.sum(squares, axis=axis, **keep)
+    return total / np.maximum(np.asarray(count) - ddof, 0).astype(total.dtype)
+
+
+@composition(np.std)
+def std(  # noqa: PLR0913 -- NumPy's own signature
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    ddof: Any = 0,
+    keepdims: Any = _missing,
+    *,
+    where: Any = _missing,
+    mean: Any = _missing,
+    correction: Any = _missing,
+) -> Array:
+    """Return the standard deviation."""
+    if where is _missing and mean is _missing:
+        ddof, keep = degrees(ddof, correction), given(keepdims=keepdims)
+        return deviation(in_dtype(a, dtype), axis=axis, ddof=ddof, **keep)
+    params = given(keepdims=keepdims, where=where, mean=mean, correction=correction)
+    return root(np.var(a, axis, dtype, None, ddof, **params))
+
+
+def in_dtype(a: Any, dtype: Any) -> Array:
+    """Return an array in the dtype that the caller wants to compute in."""
+    a = array_of(a)
+    return a if dtype is None or a.dtype == dtype else a.astype(dtype)
+
+
+def degrees(ddof: Any, correction: Any) -> Any:
+    """Return what is subtracted from the number of elements, under either name."""
+    if correction is _missing:
+        return ddof
+    if ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
+@overridable
+def root(x: Array) -> Array:
+    """Return the square root, with derivative zero at zero."""
+    return np.sqrt(x)
+
+
+general(
+    root,
+    pushforwards=(lambda x_dot, y, x: x_dot * (0.5 * inverted(y)),),
+    pullbacks=(lambda y_bar, y, x: y_bar * (0.5 * inverted(y)),),
+)
+
+
+# --- products ----------------------------------------------------------------------------
+
+
+def products_of_others(x: Array, axis: Any) -> Array:
+    """Return for each element the product of all others along the axes."""
+    ndim = np.ndim(x)
+    axes = normalized(axis, ndim)
+    order = [i for i in range(ndim) if i not in axes] + list(axes)
+    moved = np.transpose(x, order)
+    kept = np.shape(moved)[: ndim - len(axes)]
+    rows = np.reshape(moved, (*kept, -1) if np.size(x) else (*kept, 0))
+    before = products_before(rows)
+    after = np.flip(products_before(np.flip(rows, -1)), -1)
+    others = np.reshape(before * after, np.shape(moved))
+    return np.transpose(others, np.argsort(order).tolist())
+
+
+def products_before(x: Array) -> Array:
+    """Return for each element the product of those before it along the last axis."""
+    products = np.cumprod(x[..., :-1], axis=-1)
+    return np.concatenate([np.ones_like(x[..., :1]), products], axis=-1)
+
+
+def push_product(
+    x_dot: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False  # noqa: ARG001, FBT002
+) -> Array:
+    """Push forward through a product."""
+    return np.sum(products_of_others(x, axis) * x_dot, axis=axis, keepdims=keepdims)
+
+
+def pull_product(
+    y_bar: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False  # noqa: FBT002
+) -> Array:
+    """Pull back through a product."""
+    others = conjugated(products_of_others(x, axis))
+    return spread(y_bar, y, x, axis, keepdims) * others
+
+
+general(
+    np.prod,
+    pushforwards=(push_product,),
+    pullbacks=(pull_product,),
+    reduction=Reduction(1.0, np.multiply),
+)
+
+
+def recurrence(a: Array, b: Array) -> Array:
+    """Return s with ``s[k] = a[k] * s[k - 1] + b[k]`` along the last axis, s[-1] = 0.
+
+    Neighbouring steps are joined into one, then those, and so on: log2(n) passes.
+    """
+    # Hillis and Steele (1986), "Data parallel algorithms", Commun. ACM 29, 1170
+    reach, length = 1, np.shape(a)[-1]
+    while reach < length:
+        joined_b = b[..., reach:] + a[..., reach:] * b[..., :-reach]
+        joined_a = a[..., reach:] * a[..., :-reach]
+        b = np.concatenate([b[..., :reach], joined_b], axis=-1)
+        a = np.concatenate([a[..., :reach], joined_a], axis=-1)
+        reach *= 2
+    return b
+
+
+@overridable
+def running_product(x: Array) -> Array:
+    """Return ``np.cumprod`` along the last axis."""
+    return np.cumprod(x, axis=-1)
+
+
+def push_running_product(x_dot: Array, y: Array, x: Array) -> Array:  # noqa: ARG001 -- a pushforward's signature
+    """Push forward: ``y_dot[k] = x[k] * y_dot[k - 1] + y[k - 1] * x_dot[k]``."""
+    return recurrence(x, products_before(x) * x_dot)
+
+
+def pull_running_product(y_bar: Array, y: Array, x: Array) -> Array:  # noqa: ARG001 -- a pullback's signature
+    """Pull back: ``s[k] = y_bar[k] + x[k + 1] * s[k + 1]``, times what is before k."""
+    x = conjugated(x)
+    following = np.concatenate([x[..., 1:], np.ones_like(x[..., :1])], axis=-1)
+    sums = np.flip(recurrence(np.flip(following, -1), np.flip(y_bar, -1)), -1)
+    return products_before(x) * sums
+
+
+general(
+    running_product,
+    pushforwards=(push_running_product,),
+    pullbacks=(pull_running_product,),
+)
+
+
+@composition(np.cumprod)
+def cumprod(a: Array, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:  # noqa: ARG001 -- out is done by the dispatcher
+    """Multiply along an axis, or along the flat array."""
+    a = in_dtype(a, dtype)
+    if axis is None:
+        return running_product(np.ravel(a))
+    return np.moveaxis(running_product(np.moveaxis(a, axis, -1)), -1, axis)
+
+
+# --- running sums and differences ------------------------------------------------------------
+
+
+def uncumulated(
+    y_bar: Array,
+    y: Array,  # noqa: ARG001 -- a pullback's signature
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,  # noqa: ARG001 -- accumulate casts
+) -> Array:
+    """Sum the cotangents from each element to the end."""
+    along = 0 if axis is None else axis
+    sums = np.flip(np.cumsum(np.flip(y_bar, along), axis=along), along)
+    return np.reshape(sums, np.shape(a)) if axis is None else sums
+
+
+linear(np.cumsum, uncumulated)
+
+
+def cumulative(
+    function: Any, first: float, x: Array, axis: Any, dtype: Any, *, initial: bool
+) -> Array:
+    """Accumulate as the array API does: an axis is needed unless there is one only."""
+    if np.ndim(x) == 0:
+        raise ValueError("Input array must be at least 1-d.")
+    if axis is None:
+        if np.ndim(x) > 1:
+            raise ValueError(
+                "For arrays which have more than one dimension ``axis`` argument is "
+                "required."
+            )
+        axis = 0
+    result = function(x, axis=axis, dtype=dtype)
+    if not initial:
+        return result
+    edge = np.shape(result)[: axis % np.ndim(x)]
+    rest = np.shape(result)[axis % np.ndim(x) + 1 :]
+    start = np.full((*edge, 1, *rest), first, dtype=result.dtype)
+    return np.concatenate([start, result], axis=axis)
+
+
+if hasattr(np, "cumulative_sum"):  # NumPy 2.1
+
+    @composition(np.cumulative_sum)
+    def cumulative_sum(
+        x: Array,
+        /,
+        *,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+        include_initial: bool = False,
+    ) -> Array:
+        """Add along an axis."""
+        return cumulative(np.cumsum, 0.0, x, axis, dtype, initial=include_initial)
+
+    @composition(np.cumulative_prod)
+    def cumulative_prod(
+        x: Array,
+        /,
+        *,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+        include_initial: bool = False,
+    ) -> Array:
+        """Multiply along an axis."""
+        return cumulative(np.cumprod, 1.0, x, axis, dtype, initial=include_initial)
+
+
+@composition(np.diff)
+def diff(
+    a: Array, n: int = 1, axis: int = -1, prepend: Any = _missing, append: Any = _missing
+) -> Array:
+    """Subtract neighbours, n times."""
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n!r}")
+    a = array_of(a)
+    if n == 0:
+        return a
+    if np.ndim(a) == 0:
+        raise ValueError("diff requires input that is at least one dimensional")
+    parts = [border(prepend, a, axis), a, border(append, a, axis)]
+    if prepend is not _missing or append is not _missing:
+        a = np.concatenate([p for p in parts if p is not None], axis=axis)
+    for _ in range(n):
+        a = np.moveaxis(a, axis, -1)
+        a = np.moveaxis(a[..., 1:] - a[..., :-1], -1, axis)
+    return a
+
+
+def border(value: Any, a: Array, axis: int) -> Array | None:
+    """Return what ``np.diff`` puts before or after an array."""
+    if value is _missing:
+        return None
+    value = array_of(value)
+    if np.ndim(value):
+        return value
+    shape = list(np.shape(a))
+    shape[axis] = 1
+    return np.broadcast_to(value, tuple(shape))
+
+
+@composition(np.ediff1d)
+def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
+    """Subtract neighbours in the flat array, with something before and after."""
+    flat = np.ravel(array_of(ary))
+    ends = [None if e is None else np.ravel(array_of(e)) for e in (to_begin, to_end)]
+    parts = [ends[0], flat[1:] - flat[:-1], ends[1]]
+    return np.concatenate([p for p in parts if p is not None])
+
+
+@composition(np.trapezoid)
+def trapezoid(y: Array, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+    """Integrate by the trapezoidal rule."""
+    y = np.moveaxis(array_of(y), axis, -1)
+    if x is not None:
+        x = array_of(x)
+        dx = np.diff(x if np.ndim(x) == 1 else np.moveaxis(x, axis, -1))
+    return np.sum(dx * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
+
+
+# --- extremes ------------------------------------------------------------------------------
+
+
+def ties(y: Array, x: Array, axis: Any, keepdims: Any) -> tuple[Array, Array]:
+    """Return where ``x`` is the extreme, and how often (in the dtype of ``y``)."""
+    extreme = expanded(y, axis, np.ndim(x), keepdims=keepdims)
+    mask = np.equal(x, extreme)
+    count = np.count_nonzero(mask, axis=axis, keepdims=True)
+    if not np.all(count):  # a NaN is the extreme wherever there is one
+        mask = mask | (np.isnan(x) & np.isnan(extreme))
+        count = np.count_nonzero(mask, axis=axis, keepdims=True)
+    return mask, np.asarray(count).astype(x.dtype)
+
+
+def push_extreme(
+    x_dot: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False  # noqa: FBT002
+) -> Array:
+    """Average the tangents of all elements that are the extreme."""
+    mask, count = ties(y, x, axis, keepdims)
+    total = np.sum(np.where(mask, x_dot, 0.0), axis=axis, keepdims=True)
+    return np.reshape(total / count, np.shape(y))
+
+
+def pull_extreme(
+    y_bar: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False  # noqa: FBT002
+) -> Array:
+    """Share the cotangent equally among all elements that are the extreme."""
+    mask, count = ties(y, x, axis, keepdims)
+    share = expanded(y_bar, axis, np.ndim(x), keepdims=keepdims) / count
+    return np.where(mask, share, 0.0)
+
+
+for _functions, _combine, _identity in (
+    ({np.max, np.amax}, np.maximum, -np.inf),  # one function or two, by the version
+    ({np.min, np.amin}, np.minimum, np.inf),
+):
+    for _function in _functions:
+        general(
+            _function,
+            pushforwards=(push_extreme,),
+            pullbacks=(pull_extreme,),
+            reduction=Reduction(_identity, _combine),
+        )
+
+
+@composition(np.ptp)
+def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: Any = _missing) -> Array:  # noqa: ARG001 -- out is done by the dispatcher
+    """Return the distance between the extremes."""
+    keep = given(keepdims=keepdims)
+    return np.max(a, axis=axis, **keep) - np.min(a, axis=axis, **keep)
+
+
+# --- the same without NaN --------------------------------------------------------------------
+
+
+def and_known(where: Any, a: Array) -> Array:
+    """Return where an element is wanted and is not NaN."""
+    known = ~np.isnan(a)
+    return known if where is _missing else known & where
+
+
+def without_nan(function: Any, filler: float) -> Any:
+    """Return a composition: the function of an array that holds no NaN any more."""
+    signature = inspect.signature(function)
+
+    def composed(*args: Any, **params: Any) -> Array:
+        arguments = given(**signature.bind(*args, **params).arguments)
+        a = array_of(arguments.pop("a"))
+        arguments.pop("out", None)
+        return function(np.where(np.isnan(a), filler, a), **arguments)
+
+    composed.__signature__ = signature  # type: ignore[attr-defined]
+    return composed
+
+
+composition(np.nansum)(without_nan(np.sum, 0.0))
+composition(np.nanprod)(without_nan(np.prod, 1.0))
+composition(np.nancumsum)(without_nan(np.cumsum, 0.0))
+composition(np.nancumprod)(without_nan(np.cumprod, 1.0))
+
+
+@composition(np.nanmean)
+def nanmean(  # noqa: PLR0913 -- NumPy's own signature
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    keepdims: Any = _missing,
+    *,
+    where: Any = _missing,
+) -> Array:
+    """Average what is not NaN."""
+    a = in_dtype(a, dtype)
+    return np.mean(a, axis=axis, where=and_known(where, a), **given(keepdims=keepdims))
+
+
+@composition(np.nanvar)
+def nanvar(  # noqa: PLR0913 -- NumPy's own signature
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    ddof: Any = 0,
+    keepdims: Any = _missing,
+    *,
+    where: Any = _missing,
+    mean: Any = _missing,
+    correction: Any = _missing,
+) -> Array:
+    """Return the variance of what is not NaN."""
+    a = in_dtype(a, dtype)
+    params = given(keepdims=keepdims, mean=mean, correction=correction)
+    return np.var(a, axis=axis, ddof=ddof, where=and_known(where, a), **params)
+
+
+@composition(np.nanstd)
+def nanstd(  # noqa: PLR0913 -- NumPy's own signature
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    ddof: Any = 0,
+    keepdims: Any = _missing,
+    *,
+    where: Any = _missing,
+    mean: Any = _missing,
+    correction: Any = _missing,
+) -> Array:
+    """Return the standard deviation of what is not NaN."""
+    a = in_dtype(a, dtype)
+    params = given(keepdims=keepdims, mean=mean, correction=correction)
+    return np.std(a, axis=axis, ddof=ddof, where=and_known(where, a), **params)
+
+
+def known_extreme(function: Any, filler: float, a: Array, params: Any) -> Array:
+    """Return the extreme of what is not NaN, and NaN with a warning if all are."""
+    a = array_of(a)
+    result = function(np.where(np.isnan(a), filler, a), **params)
+    params = {k: v for k, v in params.items() if k in ("axis", "keepdims")}
+    unknown = np.all(np.isnan(a), **params)
+    if not np.any(unknown):
+        return result
+    warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
+    return np.where(unknown, np.nan, result)
+
+
+@composition(np.nanmax)
+def nanmax(  # noqa: PLR0913 -- NumPy's own signature
+    a: Array,
+    axis: Any = None,
+    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    keepdims: Any = _missing,
+    initial: Any = _missing,
+    where: Any = _missing,
+) -> Array:
+    """Return the maximum of what is not NaN."""
+    params = given(axis=axis, keepdims=keepdims, initial=initial, where=where)
+    return known_extreme(np.max, -np.inf, a, params)
+
+
+@composition(np.nanmin)
+def nanmin(  # noqa: PLR0913 -- NumPy's own signature
+    a: Array,
+    axis: Any = None,
+    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    keepdims: Any = _missing,
+    initial: Any = _missing,
+    where: Any = _missing,
+) -> Array:
+    """Return the minimum of what is not NaN."""
+    params = given(axis=axis, keepdims=keepdims, initial=initial, where=where)
+    return known_extreme(np.min, np.inf, a, params)

@@ -1,0 +1,294 @@
+"""Trees of arrays: tuples, lists and dicts whose leaves are differentiated.
+
+Leaves are real and complex floating arrays and numbers; integers, booleans, strings
+and None inside a tree are shared, not differentiated.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from dualad.errors import (
+    AliasedArgumentsError,
+    NotDifferentiableError,
+    ShadowMismatchError,
+    StructureMismatchError,
+)
+from dualad.levels import Active, Level, bare
+
+Array = Any
+Tree = Any
+SHARED = (bool, int, str, bytes, type(None), np.bool_, np.integer, np.dtype, type)
+
+
+class Const:
+    """Mark an argument as constant: it is not differentiated.
+
+    Parameters
+    ----------
+    value : any
+        Passed to the function as it is.  An array may share memory with a
+        differentiated argument and is constant all the same.
+
+    Examples
+    --------
+    >>> import numpy as np, dualad as ad
+    >>> w = np.array([1.0, 2.0])
+    >>> ad.gradient(lambda w, old: np.sum(np.exp(w - old)), w, ad.Const(w))
+    array([1., 1.])
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        """Hold the value."""
+        self.value = value
+
+    def __repr__(self) -> str:
+        """Show the value."""
+        return f"Const({self.value!r})"
+
+
+def is_leaf(x: Any) -> bool:
+    """Say whether ``x`` is an array or number that can be differentiated."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:
+        return isinstance(x, float | complex)
+    return isinstance(x, np.ndarray | np.generic | Active) and dtype.kind in "fc"
+
+
+def map_tree(  # noqa: PLR0911 -- one return per kind of node
+    function: Callable[..., Any],
+    tree: Tree,
+    *others: Tree,
+    place: str = "Argument 0",
+    what: str = "shadow",
+    depth: int = 0,
+) -> Tree:
+    """Return the tree with ``function(place, leaf, *other leaves)`` for each leaf.
+
+    ``others`` have the same structure; where one is None, so are its leaves.
+    """
+    if is_leaf(tree):
+        return function(place, tree, *others)
+    if isinstance(tree, dict):
+        check_structure(tree, others, place, what)
+        items = {
+            key: map_tree(
+                function,
+                item,
+                *(None if o is None else o[key] for o in others),
+                place=f"{place}[{key!r}]",
+                what=what,
+                depth=depth + 1,
+            )
+            for key, item in tree.items()
+        }
+        return items if type(tree) is dict else type(tree)(items)
+    if isinstance(tree, tuple | list):
+        check_structure(tree, others, place, what)
+        mapped = [
+            map_tree(
+                function,
+                item,
+                *(None if o is None else o[i] for o in others),
+                place=f"{place}[{i}]",
+                what=what,
+                depth=depth + 1,
+            )
+            for i, item in enumerate(tree)
+        ]
+        if hasattr(tree, "_fields"):
+            return type(tree)(*mapped)
+        return type(tree)(mapped)
+    if depth == 0 and type(tree) is int:
+        return function(place, float(tree), *others)
+    if depth > 0 and (
+        isinstance(tree, SHARED) or (isinstance(tree, np.ndarray) and not tree.dtype.hasobject)
+    ):
+        return tree
+    raise NotDifferentiableError(place, tree)
+
+
+def check_structure(tree: Tree, others: tuple[Tree, ...], place: str, what: str) -> None:
+    """Raise unless the other trees have the same keys or length here."""
+    for other in others:
+        if other is None:
+            continue
+        if isinstance(tree, dict):
+            fits = isinstance(other, dict) and other.keys() == tree.keys()
+        else:
+            fits = isinstance(other, tuple | list) and len(other) == len(tree)
+        if not fits:
+            raise StructureMismatchError(what, place, outline(tree), outline(other))
+
+
+def outline(tree: Tree) -> str:
+    """Return the kind and size of a tree's root in words."""
+    if isinstance(tree, dict):
+        return f"dict with keys {list(tree)!r:.60}"
+    if isinstance(tree, tuple | list):
+        return f"{type(tree).__name__} of {len(tree)}"
+    return type(tree).__name__
+
+
+def leaves(tree: Tree) -> list[Array]:
+    """Return the differentiable leaves of a tree in order."""
+    found: list[Array] = []
+    map_tree(lambda _, x: found.append(x), tree)
+    return found
+
+
+def fitting(what: str, place: str, primal: Array, given: Array) -> Array:
+    """Return a tangent or cotangent as an array that fits its primal, or raise."""
+    if not isinstance(given, Active):
+        if not isinstance(given, np.ndarray | np.generic):
+            given = np.asarray(given)
+        if given.dtype.kind not in "biufc":
+            raise ShadowMismatchError(what, place, primal, given)
+    if np.shape(given) != np.shape(primal) or (
+        given.dtype.kind == "c" and primal.dtype.kind != "c"
+    ):
+        raise ShadowMismatchError(
+            what,
+            place,
+            primal,
+            given,
+            f"Give the {what} the shape {np.shape(primal)} and a dtype that casts to "
+            f"{primal.dtype}.",
+        )
+    return given
+
+
+def as_primal(x: Any) -> Any:
+    """Return a leaf as an array or NumPy scalar: Python numbers become NumPy's."""
+    if type(x) is float:
+        return np.float64(x)
+    if type(x) is complex:
+        return np.complex128(x)
+    return x
+
+
+def stripped(tree: Any, level: Level) -> Any:
+    """Return a tree in which arrays of ``level`` are replaced by their values: copies."""
+    if isinstance(tree, Active):
+        if tree.level is not level:
+            return tree
+        primal = tree.primal
+        return primal.copy() if isinstance(bare(primal), np.ndarray) else primal
+    if isinstance(tree, dict):
+        items = {k: stripped(v, level) for k, v in tree.items()}
+        return items if type(tree) is dict else type(tree)(items)
+    if isinstance(tree, tuple | list):
+        if hasattr(tree, "_fields"):
+            return type(tree)(*(stripped(v, level) for v in tree))
+        return type(tree)(stripped(v, level) for v in tree)
+    return tree
+
+
+class Arguments:
+    """The memory that reaches a function, to see writes with two meanings.
+
+    Nothing is compared before the first write.
+    """
+
+    __slots__ = ("constants", "function", "leaves", "pairs")
+
+    def __init__(self, function: Any) -> None:
+        """Remember the function, whose captured arrays count too."""
+        self.function = function
+        self.leaves: list[tuple[str, Array, Array]] = []
+        self.constants: list[tuple[str, Array]] = []
+        self.pairs: list[tuple[str, Array, str]] | None = None
+
+    def add_leaf(self, place: str, memory: Array, original: Array) -> None:
+        """Remember a differentiated array, and the caller's if it works on a copy."""
+        self.leaves.append((place, memory, original))
+
+    def add_constant(self, place: str, tree: Any) -> None:
+        """Remember the arrays of a constant argument."""
+        self.constants += [(f"{place}{path}, Const", x) for path, x in arrays_in(tree)]
+
+    def check_write(self, level: Any, plain: Array) -> None:
+        """Raise if memory is written that is also reachable in another way."""
+        if self.pairs is None:
+            self.pairs = list(self.shared())
+        if not self.pairs:
+            level.arguments = None
+        for place, memory, other in self.pairs:
+            if np.may_share_memory(plain, memory):
+                raise AliasedArgumentsError(place, other)
+
+    def shared(self) -> Iterator[tuple[str, Array, str]]:
+        """Find what shares memory with a differentiated argument."""
+        captured = [(f"{name}, captured by f", x) for name, x in captured_arrays(self.function)]
+        for i, (place, memory, original) in enumerate(self.leaves):
+            for j, (other, _, x) in enumerate(self.leaves):
+                if i != j and np.may_share_memory(bare(original), bare(x)):
+                    yield place, bare(memory), other
+            for other, x in (*self.constants, *captured):
+                if np.may_share_memory(bare(original), x):
+                    yield place, bare(memory), other
+
+
+def arrays_in(tree: Any, path: str = "", depth: int = 4) -> Iterator[tuple[str, Array]]:
+    """Find the plain arrays in containers and objects, a few levels deep."""
+    if isinstance(tree, Active):
+        tree = bare(tree)
+    if isinstance(tree, np.ndarray):
+        yield path, tree
+    elif depth == 0:
+        return
+    elif isinstance(tree, tuple | list):
+        for i, item in enumerate(tree):
+            yield from arrays_in(item, f"{path}[{i}]", depth - 1)
+    elif isinstance(tree, dict):
+        for key, item in tree.items():
+            yield from arrays_in(item, f"{path}[{key!r}]", depth - 1)
+    elif hasattr(tree, "__dict__") and not isinstance(tree, type | FunctionType):
+        for key, item in vars(tree).items():
+            yield from arrays_in(item, f"{path}.{key}", depth - 1)
+
+
+def captured_arrays(function: Any) -> Iterator[tuple[str, Array]]:
+    """Find the arrays that a function reaches without being given them.
+
+    Looks into closures, defaults, the globals that its code names, ``__self__``, and
+    functions found there.
+    """
+    seen: set[int] = set()
+    waiting = [("f", function)]
+    while waiting:
+        name, found = waiting.pop()
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        if isinstance(found, functools.partial):
+            waiting += [(name, x) for x in (found.func, found.args, found.keywords)]
+        elif isinstance(found, MethodType):
+            waiting += [(name, found.__func__), ("self", found.__self__)]
+        elif isinstance(found, FunctionType):
+            waiting += captured_by(found)
+        elif not isinstance(found, type):
+            yield from ((f"{name}{path}", x) for path, x in arrays_in(found))
+
+
+def captured_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Return the names and values that one function's code can reach."""
+    code = function.__code__
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+        yield "a default", value
+    for name in code.co_names:
+        value = function.__globals__.get(name)
+        if isinstance(value, FunctionType | np.ndarray | list | tuple | dict):
+            yield name, value
