@@ -3,7 +3,7 @@
 #
 #   make demo     train a classifier of handwritten digits with dualad
 #   make test     lint, types and tests
-#   make deep     the tests with many more random programs (an hour)
+#   make deep     the tests with many more random programs (long)
 #   make bench    time dualad and its peers side by side, and say what holds
 
 PYTHON ?= python3

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from dualad import dispatch
-from dualad.dispatch import apply, array_function, array_ufunc, operate
+from dualad.dispatch import PLAIN, apply, array_function, array_ufunc, operate
 from dualad.errors import LostDerivativeError, UnsupportedArgumentError
 from dualad.levels import Active, bare
 from dualad.rules import RULES
@@ -31,11 +31,15 @@ Method = Callable[..., Any]
 def _binary(function: Any) -> tuple[Method, Method]:
     rule = RULES[function]
 
-    def forward(self: Active, other: Any) -> Any:
-        return operate(rule, (self, other))
+    def forward(self: Any, other: Any) -> Any:
+        if other.__class__ in PLAIN:
+            return self.level.binary(rule, self, other)
+        return operate(rule, self, other)
 
-    def reflected(self: Active, other: Any) -> Any:
-        return operate(rule, (other, self))
+    def reflected(self: Any, other: Any) -> Any:
+        if other.__class__ in PLAIN:
+            return self.level.binary(rule, other, self)
+        return operate(rule, other, self)
 
     return forward, reflected
 
@@ -44,7 +48,7 @@ def _unary(function: Any) -> Method:
     rule = RULES[function]
 
     def method(self: Active) -> Any:
-        return operate(rule, (self,))
+        return self.level.unary(rule, self)
 
     return method
 
@@ -86,8 +90,8 @@ def _power(self: Active, exponent: Any) -> Any:
     if type(exponent) in (int, float) and isinstance(self, ActiveArray):
         short = _POWERS.get(exponent)
         if short is not None:
-            return operate(short, (self,))
-    return operate(RULES[np.power], (self, exponent))
+            return self.level.unary(short, self)
+    return operate(RULES[np.power], self, exponent)
 
 
 _POWERS = {
@@ -125,6 +129,10 @@ class ActiveValue(Active):
     __array_priority__ = 1000
 
     def __array_ufunc__(self, function: Any, method: str, *args: Any, **params: Any) -> Any:  # noqa: E501
+        if len(args) == 1 and method == "__call__" and not params:
+            rule = RULES.get(function)
+            if rule is not None and rule.kind == "elementwise":
+                return args[0].level.unary(rule, args[0])
         return array_ufunc(function, method, args, params)
 
     def __array_function__(self, function: Any, types: Any, args: Any, params: Any) -> Any:  # noqa: ARG002, E501

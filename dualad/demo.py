@@ -163,7 +163,7 @@ def hessian_vector_error(loss: Loss, p: Parameters, rng: np.random.Generator) ->
     """Compare a Hessian-vector product with differences of gradients.
 
     Returned is the distance over the product's norm; central differences with this
-    step are good for about 1e-9.
+    step are good for about 1e-8.
     """
     v = {name: rng.normal(size=w.shape) for name, w in p.items()}
     product = ad.hvp(loss, p, v)

@@ -28,7 +28,7 @@ Array = Any
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 # Operands that need no conversion; everything else is looked at once more.
-PLAIN = frozenset({bool, int, float, complex, np.ndarray, np.memmap}) | {
+PLAIN = frozenset({bool, int, float, complex, np.ndarray}) | {
     np.dtype(code).type for code in "?bhilqBHILQefdgFDG"
 }
 
@@ -41,23 +41,28 @@ REMEDY_BUFFER = (
 # --- calls ----------------------------------------------------------------------
 
 
-def operate(rule: Rule, args: tuple[Any, ...]) -> Any:
-    """Hand an elementwise call to the highest level among its arguments."""
-    top: Any = None
-    order = 0
-    for x in args:
+def operate_on_one(rule: Rule, x: Any) -> Any:
+    """Hand an elementwise call of one active operand to its level."""
+    return x.level.unary(rule, x)
+
+
+def operate(rule: Rule, x: Any, y: Any) -> Any:
+    """Hand an elementwise call of two operands to the highest level among them."""
+    if y.__class__ in PLAIN:
         if isinstance(x, Active):
-            level = x.level
-            if level.order > order:
-                top, order = level, level.order
-        elif type(x) not in PLAIN:
-            converted = tuple(operand(a) for a in args)
-            if NotImplemented in map(_identity_or_none, converted):
-                return NotImplemented
-            return operate(rule, converted)
-    if top is None:
-        return rule.primal(*args)
-    return top.elementwise(rule, args)
+            return x.level.binary(rule, x, y)
+    elif isinstance(y, Active):
+        if x.__class__ in PLAIN:
+            return y.level.binary(rule, x, y)
+        if isinstance(x, Active):
+            level = x.level if x.level.order >= y.level.order else y.level
+            return level.binary(rule, x, y)
+    x, y = operand(x), operand(y)
+    if x is NotImplemented or y is NotImplemented:
+        return NotImplemented
+    if not isinstance(x, Active) and not isinstance(y, Active):
+        return rule.primal(x, y)
+    return operate(rule, x, y)
 
 
 def call(rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any] = NOTHING) -> Any:
@@ -79,7 +84,7 @@ def apply(function: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> An
         raise MissingRuleError(name_of(function), actives(args, params))
     kind = rule.kind
     if kind == "elementwise":
-        return operate(rule, args)
+        return operate(rule, *args) if len(args) > 1 else operate_on_one(rule, *args)
     if kind == "constant":
         return constant(rule.primal, args, params)
     if function in WRITERS:
@@ -111,6 +116,8 @@ def apply_composition(
 
 def apply_rule(rule: Rule, args: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
     """Sort the arguments of a call into arrays and parameters, and make it."""
+    if not given and len(args) <= rule.arity:
+        return call(rule, tuple(map(array_operand, args)))
     arrays, params = canonical(rule, args, given)
     out = params.pop("out", None)
     dtype = params.pop("dtype", None) if rule.reduction is not None else None
@@ -174,7 +181,9 @@ def operand(x: Any) -> Any:
             type(x),
             "Convert it: np.asarray(x), or x.filled(0.0) for a masked array.",
         )
-    if not isinstance(x, np.ndarray) and hasattr(type(x), "__array_ufunc__"):
+    if isinstance(x, np.ndarray):
+        return np.asarray(x)  # np.memmap: its results would be of its own class
+    if hasattr(type(x), "__array_ufunc__"):
         return NotImplemented
     array = np.asarray(x)
     if array.dtype.kind not in "biufc":
@@ -182,11 +191,6 @@ def operand(x: Any) -> Any:
             f"unsupported operand type for differentiation: {type(x).__name__!r}"
         )
     return array[()] if np.isscalar(x) else array
-
-
-def _identity_or_none(x: Any) -> Any:
-    """Avoid ``==`` between arrays when looking for NotImplemented."""
-    return x if x is NotImplemented else None
 
 
 def actives(args: Any, params: Mapping[str, Any] = NOTHING) -> list[Any]:
@@ -399,10 +403,16 @@ def array_function(
     function: Any, args: tuple[Any, ...], params: Mapping[str, Any]
 ) -> Any:
     """Do what NEP 18 hands over."""
-    creator = CREATORS.get(function)
-    if creator is not None:
-        return creator(function, args, dict(params))
+    rule = RULES.get(function)
+    if rule is not None and not params and rule.kind in RECORDED:
+        if len(args) <= rule.arity:
+            return call(rule, tuple(map(array_operand, args)))
+    elif function in CREATORS:
+        return CREATORS[function](function, args, dict(params))
     return apply(function, args, params)
+
+
+RECORDED = frozenset({"linear", "multilinear", "general"})
 
 
 def running() -> tuple[Level, ...]:

@@ -37,9 +37,9 @@ class Level:
     def __init__(self) -> None:
         """Stand above the levels that run in this thread now."""
         self.thread: int | None = get_ident()
-        self.below = tuple(
-            level for level in RUNNING.get() if level.thread == self.thread
-        )
+        self.below = RUNNING.get()
+        if self.below:  # a context may have been copied from another thread
+            self.below = tuple(b for b in self.below if b.thread == self.thread)
         self.order = len(self.below) + 1
         self._token: Token[tuple[Level, ...]] | None = None
 

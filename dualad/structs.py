@@ -59,23 +59,47 @@ def is_leaf(x: Any) -> bool:
     dtype = getattr(x, "dtype", None)
     if dtype is None:
         return isinstance(x, float | complex)
+    if isinstance(x, np.ma.MaskedArray | np.matrix):
+        return False
     return isinstance(x, np.ndarray | np.generic | Active) and dtype.kind in "fc"
 
 
-def map_tree(  # noqa: PLR0911 -- one return per kind of node
+def map_tree(
     function: Callable[..., Any],
     tree: Tree,
     *others: Tree,
-    place: str = "Argument 0",
+    place: Any = "argument 0",
     what: str = "shadow",
-    depth: int = 0,
 ) -> Tree:
     """Return the tree with ``function(place, leaf, *other leaves)`` for each leaf.
 
-    ``others`` have the same structure; where one is None, so are its leaves.
+    ``others`` have the same structure; where one is None, so are its leaves.  Places
+    are spelled out only when somebody asks, see :func:`spelled`.
     """
-    if is_leaf(tree):
+    kind = tree.__class__
+    if kind is np.ndarray and tree.dtype.kind in "fc":
         return function(place, tree, *others)
+    if isinstance(tree, tuple | list):
+        if others:
+            check_structure(tree, others, place, what)
+            mapped = [
+                map_tree(
+                    function,
+                    item,
+                    *(None if o is None else o[i] for o in others),
+                    place=(place, i),
+                    what=what,
+                )
+                for i, item in enumerate(tree)
+            ]
+        else:
+            mapped = [
+                map_tree(function, item, place=(place, i), what=what)
+                for i, item in enumerate(tree)
+            ]
+        if kind is tuple or kind is list:
+            return kind(mapped)
+        return kind(*mapped) if hasattr(tree, "_fields") else kind(mapped)
     if isinstance(tree, dict):
         check_structure(tree, others, place, what)
         items = {
@@ -83,39 +107,34 @@ def map_tree(  # noqa: PLR0911 -- one return per kind of node
                 function,
                 item,
                 *(None if o is None else o[key] for o in others),
-                place=f"{place}[{key!r}]",
+                place=(place, key),
                 what=what,
-                depth=depth + 1,
             )
             for key, item in tree.items()
         }
-        return items if type(tree) is dict else type(tree)(items)
-    if isinstance(tree, tuple | list):
-        check_structure(tree, others, place, what)
-        mapped = [
-            map_tree(
-                function,
-                item,
-                *(None if o is None else o[i] for o in others),
-                place=f"{place}[{i}]",
-                what=what,
-                depth=depth + 1,
-            )
-            for i, item in enumerate(tree)
-        ]
-        if hasattr(tree, "_fields"):
-            return type(tree)(*mapped)
-        return type(tree)(mapped)
-    if depth == 0 and type(tree) is int:
-        return function(place, float(tree), *others)
-    if depth > 0 and (
-        isinstance(tree, SHARED) or (isinstance(tree, np.ndarray) and not tree.dtype.hasobject)
+        return items if kind is dict else kind(items)
+    if is_leaf(tree):
+        return function(place, tree, *others)
+    if isinstance(place, str):
+        if kind is int:
+            return function(place, float(tree), *others)
+    elif isinstance(tree, SHARED) or (
+        isinstance(tree, np.ndarray) and tree.dtype.kind in "biuSUmM"
     ):
         return tree
-    raise NotDifferentiableError(place, tree)
+    raise NotDifferentiableError(spelled(place), tree)
 
 
-def check_structure(tree: Tree, others: tuple[Tree, ...], place: str, what: str) -> None:
+def spelled(place: Any) -> str:
+    """Return a place in words: ``argument 0['layers'][1]``."""
+    keys = []
+    while isinstance(place, tuple):
+        place, key = place
+        keys.append(f"[{key!r}]")
+    return place + "".join(reversed(keys))
+
+
+def check_structure(tree: Tree, others: tuple[Tree, ...], place: Any, what: str) -> None:
     """Raise unless the other trees have the same keys or length here."""
     for other in others:
         if other is None:
@@ -125,7 +144,9 @@ def check_structure(tree: Tree, others: tuple[Tree, ...], place: str, what: str)
         else:
             fits = isinstance(other, tuple | list) and len(other) == len(tree)
         if not fits:
-            raise StructureMismatchError(what, place, outline(tree), outline(other))
+            raise StructureMismatchError(
+                what, spelled(place), outline(tree), outline(other)
+            )
 
 
 def outline(tree: Tree) -> str:
@@ -144,19 +165,19 @@ def leaves(tree: Tree) -> list[Array]:
     return found
 
 
-def fitting(what: str, place: str, primal: Array, given: Array) -> Array:
+def fitting(what: str, place: Any, primal: Array, given: Array) -> Array:
     """Return a tangent or cotangent as an array that fits its primal, or raise."""
     if not isinstance(given, Active):
         if not isinstance(given, np.ndarray | np.generic):
             given = np.asarray(given)
         if given.dtype.kind not in "biufc":
-            raise ShadowMismatchError(what, place, primal, given)
+            raise ShadowMismatchError(what, spelled(place), primal, given)
     if np.shape(given) != np.shape(primal) or (
         given.dtype.kind == "c" and primal.dtype.kind != "c"
     ):
         raise ShadowMismatchError(
             what,
-            place,
+            spelled(place),
             primal,
             given,
             f"Give the {what} the shape {np.shape(primal)} and a dtype that casts to "
@@ -171,6 +192,8 @@ def as_primal(x: Any) -> Any:
         return np.float64(x)
     if type(x) is complex:
         return np.complex128(x)
+    if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
+        return np.asarray(x)  # np.memmap: the same memory in the class of all others
     return x
 
 
@@ -202,11 +225,11 @@ class Arguments:
     def __init__(self, function: Any) -> None:
         """Remember the function, whose captured arrays count too."""
         self.function = function
-        self.leaves: list[tuple[str, Array, Array]] = []
+        self.leaves: list[tuple[Any, Array, Array]] = []
         self.constants: list[tuple[str, Array]] = []
         self.pairs: list[tuple[str, Array, str]] | None = None
 
-    def add_leaf(self, place: str, memory: Array, original: Array) -> None:
+    def add_leaf(self, place: Any, memory: Array, original: Array) -> None:
         """Remember a differentiated array, and the caller's if it works on a copy."""
         self.leaves.append((place, memory, original))
 
@@ -230,10 +253,10 @@ class Arguments:
         for i, (place, memory, original) in enumerate(self.leaves):
             for j, (other, _, x) in enumerate(self.leaves):
                 if i != j and np.may_share_memory(bare(original), bare(x)):
-                    yield place, bare(memory), other
+                    yield spelled(place), bare(memory), spelled(other)
             for other, x in (*self.constants, *captured):
                 if np.may_share_memory(bare(original), x):
-                    yield place, bare(memory), other
+                    yield spelled(place), bare(memory), other
 
 
 def arrays_in(tree: Any, path: str = "", depth: int = 4) -> Iterator[tuple[str, Array]]:

@@ -244,7 +244,7 @@ SAMPLES: dict[Callable[..., Any], list[Sample]] = {
     np.clip: [
         sample(x234, -0.5, 0.75),
         sample(x23, real(3) - 1.5, None),
-        sample(x23, None, real(2, 1)),
+        sample(x23, None, 0.7 * real(2, 1)),
         sample(x23, 1.0, -1.0),
     ],
     np.select: [sample([x6 > 1.0, x6 > 0.5], [x6 * 2.0, x6 + 1.0], 0.25)],

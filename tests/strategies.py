@@ -383,6 +383,20 @@ class Builder:
         return self.pick([f"np.mean({name})", f"{name}.sum() * 0.1"])
 
 
+def depends_on_order(target: Any, value: Any) -> bool:
+    """Say whether NumPy's own ``target[...] = value`` copies over what it still reads.
+
+    It does so in one dimension if strides differ: ``x[::2] = x[:4]``.
+    """
+    return (
+        isinstance(value, np.ndarray)
+        and target.ndim == value.ndim == 1
+        and value.size > 1
+        and target.strides != value.strides
+        and np.shares_memory(target, value)
+    )
+
+
 def fitting(name: str, have: tuple[int, ...], want: tuple[int, ...]) -> list[str]:
     """Return the pieces of a variable that broadcast to a shape."""
     if not have:
@@ -679,6 +693,8 @@ def write(b: Builder) -> str:
             ]
         )
     form = b.pick(["{a} = {w}", "{a} = {w} * 0.5", "{a} += {w}", "{a} *= {w}"])
+    if depends_on_order(b.evaluate(f"{name}[{index}]"), b.evaluate(value)):
+        form = "{a} = {w} * 1.0"
     if b.chance(30):
         form = b.pick(["{a} = np.sin({w})", "{a} -= {w} * {w}", "{a} = {w} + {a}"])
     return form.format(a=f"{name}[{index}]", w=value)
@@ -738,13 +754,14 @@ def write_out(b: Builder) -> str:
         f"np.sin({w}, out={place})",
         f"np.multiply({w}, {u}, out={place})",
         f"np.add({w}, {u}, out={place})",
-        f"np.copyto({place}, {w})",
         f"np.add({place}, {w}, out={place})",
         f"{name}.fill({b.element()})",
         f"np.subtract({u}, {place}, out={place})",
         f"np.copyto({place}, {w}, where={mask})",
         f"np.tanh({b.operand(inner, active=True)}, out={place}, where={mask})",
     ]
+    if not depends_on_order(b.evaluate(place), b.evaluate(w)):
+        forms += [f"np.copyto({place}, {w})"]
     if len(shape) == 2:
         forms += [f"np.sum({name}.copy(), axis=0, out={name}[0])"]
         forms += [f"np.fill_diagonal({name}, {b.element()})"]

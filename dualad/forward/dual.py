@@ -76,12 +76,20 @@ class DualLevel(Level):
 
     # --- the kinds ----------------------------------------------------------------
 
+    def unary(self, rule: Rule, x: Any) -> Any:
+        """Push a tangent through an elementwise function of one array."""
+        return self.elementwise(rule, (x,))
+
+    def binary(self, rule: Rule, x: Any, y: Any) -> Any:
+        """Push tangents through an elementwise function of two operands."""
+        return self.elementwise(rule, (x, y))
+
     def elementwise(self, rule: Rule, args: tuple[Any, ...]) -> Any:
         """Push tangents through an elementwise function: partial times tangent."""
         if self.thread != get_ident():
             raise self.escaped()
         primals, tangents = self.parted(args)
-        z = rule.primal(*primals)
+        z = rule.evaluate(*primals)
         z_dot: Any = None
         is_new = False
         times = strong if rule.singular else np.multiply

@@ -59,7 +59,7 @@ class Lifter:
         self.in_place = in_place
         self.known: dict[int, Any] = {}
 
-    def lift(self, place: str, x: Any, x_dot: Any) -> Any:
+    def lift(self, place: Any, x: Any, x_dot: Any) -> Any:
         """Return one leaf as a dual array."""
         tied = self.known.get(id(x)) if isinstance(x, np.ndarray) else None
         if tied is not None:
@@ -71,7 +71,7 @@ class Lifter:
             self.known[id(x)] = dual
         return dual
 
-    def dual(self, place: str, primal: Array, x_dot: Any) -> Any:
+    def dual(self, place: Any, primal: Array, x_dot: Any) -> Any:
         """Return a primal with its tangent in memory of its own, or the caller's."""
         level = self.level
         if x_dot is None:

@@ -25,7 +25,7 @@ FLOAT32 = np.dtype(np.float32)
 class Shadow:
     """The shadow of an array that owns its memory."""
 
-    __slots__ = ("captured", "is_given", "like", "memory", "place")
+    __slots__ = ("captured", "like", "memory")
     parent = None
     overlaps = False
 
@@ -49,6 +49,22 @@ class Shadow:
     def known(self, below: tuple[Level, ...]) -> Array | None:  # noqa: ARG002 -- see ViewShadow
         """Return the memory, or None if nothing has been accumulated yet."""
         return self.memory
+
+    def receive(self, contribution: Array) -> None:
+        """Add a plain array that nobody else holds: adopt it, or add it in place.
+
+        The fast path of :meth:`accumulate`, to which everything unusual goes.
+        """
+        memory = self.memory
+        like = self.like
+        if contribution.shape == like.shape:
+            if memory is not None:
+                np.add(memory, contribution, memory)
+                return
+            if contribution.strides == like.strides and contribution.dtype is like.dtype:
+                self.memory = contribution
+                return
+        self.accumulate(contribution, (), is_new=True)
 
     def accumulate(
         self, contribution: Array, below: tuple[Level, ...], *, is_new: bool = False
@@ -76,12 +92,20 @@ class Shadow:
                 and contribution.flags.writeable
             ):
                 self.memory = contribution
-            elif contribution.dtype.kind != "c" or like.dtype.kind == "c":
+            else:
                 # One pass: a copy in the primal's layout instead of zeros and a sum.
                 self.memory = np.empty_like(like, dtype=shadow_dtype(like))
-                self.memory[...] = unbroadcast(contribution, like.shape)
-            else:
-                add(self.materialised(below), contribution)
+                if contribution.shape != like.shape:
+                    contribution = fitted(contribution, like.shape)
+                if contribution.dtype.kind == "c" and like.dtype.kind != "c":
+                    contribution = contribution.real
+                self.memory[...] = contribution
+        elif not below and isinstance(contribution, np.generic | float | int):
+            # The cotangent of a sum over everything: one number for each element.
+            if contribution.dtype.kind == "c" and like.dtype.kind != "c":
+                contribution = contribution.real
+            self.memory = np.empty_like(like, dtype=shadow_dtype(like))
+            self.memory.fill(contribution)
         elif (
             is_new
             and below
@@ -101,7 +125,6 @@ class ScalarShadow:
     __slots__ = ("captured", "like", "memory")
     parent = None
     overlaps = False
-    is_given = False
 
     def __init__(self, like: Array) -> None:
         """Start fresh; ``like`` is the primal."""
@@ -130,6 +153,10 @@ class ScalarShadow:
             contribution = as_scalar(contribution, self.like)
         memory = self.memory
         self.memory = contribution if memory is None else memory + contribution
+
+    def receive(self, contribution: Array) -> None:
+        """Add a contribution of any shape."""
+        self.accumulate(contribution, ())
 
 
 class ViewShadow:
@@ -189,6 +216,10 @@ class ViewShadow:
             scatter_into(self.materialised(below), contribution)
         else:
             add(self.materialised(below), contribution)
+
+    def receive(self, contribution: Array) -> None:
+        """Add a plain array to the part of the owner's shadow that is seen."""
+        self.accumulate(contribution, ())
 
     def accumulate_overlapping(
         self, contribution: Array, below: tuple[Level, ...]

@@ -2,7 +2,7 @@
 
 A step is a tuple that starts with the function that pulls it:
 
-    (pull_elementwise, z_shadow, z, arrays, sources, rule)
+    (pull_real | pull_any, z_shadow, z, arrays, sources, rule)   elementwise
     (pull_rule, z_shadow, z, arrays, sources, rule, params)
     (pull_read, z_shadow, x_shadow, index)             one element, in O(1)
     (pull_write, write)                                see `writes`
@@ -37,7 +37,14 @@ from dualad.reverse.writes import (
     pull_write,
 )
 from dualad.rules.indexing import gathered
-from dualad.rules.kinds import RULES, Rule, Scatter, conjugated, strong
+from dualad.rules.kinds import (
+    RULES,
+    Rule,
+    Scatter,
+    conjugated,
+    strong,
+    strong_on_plain,
+)
 from dualad.rules.views import copied, indexed
 
 Array = Any
@@ -61,39 +68,74 @@ class Tape(Level):
         self.arguments: Any = None
         self.written: set[Any] = set()
         self.marked = 0
+        self.pull = pull_any if self.below else pull_real
 
     # --- recording ----------------------------------------------------------------
 
-    def elementwise(self, rule: Rule, args: tuple[Any, ...]) -> Any:
-        """Run an elementwise function and record how its partials will be used."""
+    def unary(self, rule: Rule, x: Any) -> Any:
+        """Run an elementwise function of one array: the usual case, made short."""
         if self.thread != get_ident():
             raise self.escaped()
-        arrays, sources, mask = [], [], 0
-        for i, x in enumerate(args):
-            if isinstance(x, Active) and x.level is self:
-                arrays.append(x.primal)
-                partial = rule.partials[i]
-                if partial is not None:
-                    sources.append((x.shadow, partial))  # type: ignore[attr-defined]
-                    mask |= 1 << i
-            else:
-                arrays.append(x)
-        z = rule.primal(*arrays)
-        if not sources:
+        a = x.primal
+        z = rule.evaluate(a)
+        partial = rule.partials[0]
+        if partial is None:
             return z
-        keep_z, keep = rule.kept(mask)
-        kept = [
-            None
-            if not k
-            else a
-            if isinstance(x, Active) and x.level is self
-            else self.constants.protected(a)
-            for k, a, x in zip(keep, arrays, args, strict=True)
-        ]
+        keep_z, (keep_a,) = rule.keeps[1]
+        kept_z = z if keep_z else None
+        kept = (a if keep_a else None,)
+        sources = ((x.shadow, partial),)
+        if z.__class__ is ndarray:
+            z_shadow = Shadow(z)
+            pull = self.pull if z.dtype is F64 else pull_any
+            self.record((pull, z_shadow, kept_z, kept, sources, rule))
+            return ShadowedArray(z, z_shadow, self)
         active = self.new(z)
-        self.record(
-            (pull_elementwise, active.shadow, z if keep_z else None, kept, sources, rule)
-        )
+        self.record((pull_any, active.shadow, kept_z, kept, sources, rule))
+        return active
+
+    def binary(self, rule: Rule, x: Any, y: Any) -> Any:
+        """Run an elementwise function of two operands, at least one of them ours."""
+        if self.thread != get_ident():
+            raise self.escaped()
+        partial_x, partial_y = rule.partials
+        is_x = x.__class__ in CARRIERS and x.level is self
+        is_y = y.__class__ in CARRIERS and y.level is self
+        if is_x and is_y:
+            a, b = x.primal, y.primal
+            z = rule.evaluate(a, b)
+            if partial_x is None or partial_y is None:
+                # np.copysign, np.heaviside ...: one of the two has no derivative.
+                return self.binary(rule, *stilled(rule, x, y))
+            sources: Any = ((x.shadow, partial_x), (y.shadow, partial_y))
+            keep_z, (keep_a, keep_b) = rule.keeps[3]
+        elif is_x:
+            a, b = x.primal, y
+            z = rule.evaluate(a, b)
+            if partial_x is None:
+                return z
+            sources = ((x.shadow, partial_x),)
+            keep_z, (keep_a, keep_b) = rule.keeps[1]
+            if keep_b and b.__class__ is not float:
+                b = self.constants.protected(b)
+        else:
+            a, b = x, y.primal
+            z = rule.evaluate(a, b)
+            if partial_y is None:
+                return z
+            sources = ((y.shadow, partial_y),)
+            keep_z, (keep_a, keep_b) = rule.keeps[2]
+            if keep_a and a.__class__ is not float:
+                a = self.constants.protected(a)
+        kept_z = z if keep_z else None
+        kept = (a if keep_a else None, b if keep_b else None)
+        if z.__class__ is ndarray:
+            z_shadow = Shadow(z)
+            pull = self.pull if z.dtype is F64 else pull_any
+            self.record((pull, z_shadow, kept_z, kept, sources, rule))
+            return ShadowedArray(z, z_shadow, self)
+        active = self.new(z)
+        self.record((pull_any, active.shadow, kept_z, kept, sources, rule))
         return active
 
     def linear(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
@@ -102,23 +144,32 @@ class Tape(Level):
             raise self.escaped()
         arrays, kept, sources = [], [], []
         for i, x in enumerate(args):
-            if isinstance(x, Active) and x.level is self:
-                arrays.append(x.primal)
-                kept.append(x.primal)
+            if x.__class__ in CARRIERS and x.level is self:
+                a = x.primal
+                arrays.append(a)
+                kept.append(a)
                 pullback = rule.pullbacks[0 if rule.variadic else i]
                 if pullback is not None:
-                    sources.append((x.shadow, pullback, i))  # type: ignore[attr-defined]
+                    sources.append((x.shadow, pullback, i))
             else:
                 arrays.append(x)
                 kept.append(self.constants.protected(x))
-        params = {k: self.constants.protected(v) for k, v in params.items()}
-        z = rule.primal(*arrays, **params)
+        if params:
+            params = {k: self.constants.protected(v) for k, v in params.items()}
+            z = rule.primal(*arrays, **params)
+        else:
+            z = rule.primal(*arrays)
         if not sources or z.dtype.kind not in "fc":
             return z
-        if type(bare(z)) is np.ndarray and bare(z).base is not None:
-            z = unaliased(z, arrays)
-        active = self.new(z)
-        self.record((pull_rule, active.shadow, z, kept, sources, rule, params))
+        if z.__class__ is ndarray or isinstance(z, ActiveArray):
+            if bare(z).base is not None:
+                z = unaliased(z, arrays)
+            shadow: Any = Shadow(z)
+            active: Any = ShadowedArray(z, shadow, self)
+        else:
+            shadow = ScalarShadow(z)
+            active = ShadowedScalar(z, shadow, self)
+        self.record((pull_rule, shadow, z, kept, sources, rule, params))
         return active
 
     multilinear = linear
@@ -210,7 +261,7 @@ class Tape(Level):
     def mark_captured(self) -> None:
         """Flag the owners of all memory that the steps so far will read again."""
         for step in self.steps[self.marked :]:
-            if step[0] is pull_elementwise or step[0] is pull_rule:
+            if step[0] in CAPTURING:
                 _, z_shadow, z, arrays, sources, *_ = step
                 if z is not None:
                     z_shadow.captured = True
@@ -264,7 +315,37 @@ class Tape(Level):
         return "\n".join(lines)
 
 
-def pull_elementwise(tape: Tape, step: Step) -> None:
+def pull_real(tape: Tape, step: Step) -> None:  # noqa: ARG001 -- as all pulls
+    """Pull an elementwise step whose cotangent is a plain float64 array.
+
+    The twin of :func:`pull_any` for the usual case.  The cotangent is needed no more
+    afterwards and nobody else holds it, so the last contribution takes its memory.
+    """
+    _, z_shadow, z, arrays, sources, rule = step
+    z_bar = z_shadow.memory
+    if z_bar is None:
+        return
+    z_shadow.memory = None
+    last = sources[-1]
+    for source in sources:
+        shadow, partial = source
+        if partial.__class__ is FunctionType:
+            factor = partial(z, *arrays)
+            if rule.singular:
+                shadow.receive(strong_on_plain(z_bar, factor))
+            elif factor.__class__ is float:
+                shadow.receive(z_bar * factor)
+            elif source is last:
+                shadow.receive(multiply(z_bar, factor, z_bar))
+            else:
+                shadow.receive(multiply(z_bar, factor))
+        elif partial == 1:
+            shadow.receive(z_bar if source is last else z_bar.copy("K"))
+        else:
+            shadow.receive(z_bar * partial)
+
+
+def pull_any(tape: Tape, step: Step) -> None:
     """Add cotangent times partial into each argument's shadow."""
     _, z_shadow, z, arrays, sources, rule = step
     z_bar = z_shadow.memory
@@ -272,15 +353,15 @@ def pull_elementwise(tape: Tape, step: Step) -> None:
         return
     z_shadow.memory = None
     below = tape.below
-    times = strong if rule.singular else np.multiply
+    times = strong if rule.singular else multiply
     for shadow, partial in sources:
         if partial.__class__ is FunctionType:
             factor = conjugated(partial(z, *arrays))
-            accumulate(shadow, times(z_bar, factor), below, is_new=True)
+            shadow.accumulate(times(z_bar, factor), below, is_new=True)
         elif partial == 1:
-            accumulate(shadow, z_bar, below)
+            shadow.accumulate(z_bar, below)
         else:
-            accumulate(shadow, z_bar * partial, below, is_new=True)
+            shadow.accumulate(z_bar * partial, below, is_new=True)
 
 
 def pull_rule(tape: Tape, step: Step) -> None:
@@ -310,6 +391,21 @@ def pull_read(tape: Tape, step: Step) -> None:
 def pull_leaf(tape: Tape, step: Step) -> None:  # noqa: ARG001 -- as all pulls
     """Forget what flowed into an array that f allocated."""
     step[1].memory = None
+
+
+CAPTURING = frozenset({pull_real, pull_any, pull_rule})
+CARRIERS = frozenset({ShadowedArray, ShadowedScalar})
+F64 = np.dtype(np.float64)
+ndarray = np.ndarray
+multiply = np.multiply
+
+
+def stilled(rule: Rule, x: Any, y: Any) -> tuple[Any, Any]:
+    """Return two active operands, the one without a derivative as a constant."""
+    return tuple(  # type: ignore[return-value]
+        operand.primal if partial is None else operand
+        for operand, partial in zip((x, y), rule.partials, strict=True)
+    )
 
 
 def unaliased(z: Array, arrays: list[Array]) -> Array:

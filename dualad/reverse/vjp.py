@@ -26,11 +26,12 @@ from dualad.structs import (
     as_primal,
     fitting,
     map_tree,
+    spelled,
     stripped,
 )
 
 Array = Any
-F64 = np.dtype(np.float64)
+PLACES = tuple(f"argument {i}" for i in range(10))
 
 
 class Recording:
@@ -52,64 +53,64 @@ class Recording:
         """Run ``f``; ``shadows`` are the caller's, one tree per argument."""
         self.tape = tape = Tape(check_constants=check_constants)
         self.copies = copies
-        self.inputs: list[tuple[Any, Any, Any]] = []  # shadow, caller's array, ours
-        arguments = Arguments(f)
+        self.inputs: list[tuple[Any, Any, Any, Any]] = []  # shadow, given, ours, theirs
+        self.known: dict[int, Any] = {}
+        self.arguments = tape.arguments = Arguments(f)
         with tape:
             lifted: list[Any] = []
             self.args: list[Any] = []
             for i, arg in enumerate(args):
-                if isinstance(arg, Const):
-                    arguments.add_constant(f"argument {i}", arg.value)
+                place = PLACES[i] if i < len(PLACES) else f"argument {i}"
+                if arg.__class__ is Const:
+                    self.arguments.add_constant(place, arg.value)
                     lifted.append(arg.value)
-                else:
-                    given = None if shadows is None else shadows[i]
-                    tree = self.lift(arg, given, f"argument {i}", arguments)
-                    lifted.append(tree)
-                    self.args.append(tree)
-            tape.arguments = arguments
+                    continue
+                self.known = {}
+                given = None if shadows is None else (shadows[i],)
+                tree = map_tree(self.lift, arg, *(given or ()), place=place)
+                lifted.append(tree)
+                self.args.append(tree)
             try:
                 self.output = f(*lifted)
             finally:
-                self.write_back()
+                if copies:
+                    self.write_back()
 
-    def lift(self, arg: Tree, given: Tree, place: str, arguments: Arguments) -> Tree:
-        """Return an argument with shadowed arrays for leaves; a tied leaf is one."""
-        known: dict[int, Any] = {}
-
-        def lift_leaf(place: str, x: Any, x_bar: Any) -> Any:
-            primal = as_primal(x)
-            if not isinstance(bare(primal), np.ndarray):
-                if x_bar is not None:
-                    raise NotDifferentiableError(
-                        place, x, "Make it an array, np.array(x): a Python number has "
-                        "no memory that a shadow could share.",
-                    )
-                scalar = ScalarShadow(primal)
-                self.inputs.append((scalar, x_bar, None))
-                return ShadowedScalar(primal, scalar, self.tape)
-            if id(x) in known:
-                return known[id(x)]
-            original = primal
-            if self.copies:
-                primal = primal.copy("K")
-                bare(primal).flags.writeable = bare(original).flags.writeable
-            shadow = Shadow(primal)
-            shadow.captured = True  # its memory existed before the call
+    def lift(self, place: Any, x: Any, x_bar: Any = None) -> Any:
+        """Return a leaf as a shadowed array; one that is tied is the same again."""
+        primal = x if x.__class__ is np.ndarray else as_primal(x)
+        if not isinstance(bare(primal), np.ndarray):
             if x_bar is not None:
-                use_given(shadow, x_bar, place)
-            self.inputs.append((shadow, x_bar, (primal, original)))
-            arguments.add_leaf(place, primal, original)
-            known[id(x)] = active = ShadowedArray(primal, shadow, self.tape)
-            return active
-
-        return map_tree(lift_leaf, arg, given, place=place)
+                raise NotDifferentiableError(
+                    spelled(place),
+                    x,
+                    "Make it an array, np.array(x): a Python number has no memory "
+                    "that a shadow could share.",
+                )
+            scalar = ScalarShadow(primal)
+            self.inputs.append((scalar, None, None, None))
+            return ShadowedScalar(primal, scalar, self.tape)
+        tied = self.known.get(id(x))
+        if tied is not None:
+            return tied
+        original = primal
+        if self.copies:
+            primal = primal.copy("K")
+            bare(primal).flags.writeable = bare(original).flags.writeable
+        shadow = Shadow(primal)
+        shadow.captured = True  # its memory existed before the call
+        if x_bar is not None:
+            use_given(shadow, x_bar, place)
+        self.inputs.append((shadow, x_bar, primal, original))
+        self.arguments.leaves.append((place, primal, original))
+        self.known[id(x)] = active = ShadowedArray(primal, shadow, self.tape)
+        return active
 
     def write_back(self) -> None:
         """Leave in the caller's arrays what ``f`` wrote into our copies."""
-        if self.copies:
-            for shadow, _, memory in self.inputs:
-                if memory is not None and shadow in self.tape.written:
-                    memory[1][...] = memory[0]
+        for shadow, _, ours, theirs in self.inputs:
+            if shadow in self.tape.written:
+                theirs[...] = ours
 
     def value(self) -> Tree:
         """Return the output's value, in memory of its own."""
@@ -141,15 +142,16 @@ class Recording:
 
     def cotangents(self) -> list[Tree]:
         """Return what has accumulated for each differentiated argument, delivered."""
-        delivered: dict[int, Any] = {}
+        self.known = {}
+        return [map_tree(self.deliver, arg) for arg in self.args]
 
-        def deliver(_: str, x: Any) -> Any:
-            shadow = x.shadow
-            if id(shadow) not in delivered:
-                delivered[id(shadow)] = self.delivered(shadow)
-            return delivered[id(shadow)]
-
-        return [map_tree(deliver, arg) for arg in self.args]
+    def deliver(self, _: Any, x: Any) -> Array:
+        """Return the cotangent of one leaf; tied leaves have one and the same."""
+        shadow = x.shadow
+        found = self.known.get(id(shadow))
+        if found is None:
+            found = self.known[id(shadow)] = self.delivered(shadow)
+        return found
 
     def delivered(self, shadow: Any) -> Array:
         """Return the cotangent of one input, in its dtype; zeros if nothing came."""
@@ -163,20 +165,20 @@ class Recording:
 
     def reset(self) -> None:
         """Make the shadows of the inputs fresh again."""
-        for shadow, _, _ in self.inputs:
+        for shadow, *_ in self.inputs:
             shadow.memory = None
 
     def add_to_given(self) -> None:
         """Add to the caller's shadows what could not accumulate there directly."""
-        for shadow, x_bar, _ in self.inputs:
+        for shadow, x_bar, _, _ in self.inputs:
             if x_bar is None or shadow.memory is None or shadow.memory is x_bar:
                 continue
             np.add(x_bar, shadow.memory, out=x_bar, casting="same_kind")
 
 
-def use_given(shadow: Shadow, x_bar: Any, place: str) -> None:
+def use_given(shadow: Shadow, x_bar: Any, path: Any) -> None:
     """Let cotangents accumulate in the caller's shadow, if its layout allows it."""
-    like = shadow.like
+    like, place = shadow.like, spelled(path)
     if (
         not isinstance(x_bar, np.ndarray)
         or x_bar.shape != like.shape

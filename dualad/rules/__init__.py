@@ -3,11 +3,15 @@
 Importing this package fills the table of rules, in reading order.
 """
 
+# ruff: noqa: F401, I001 -- imported for their tables, in reading order
+
 from dualad.rules import (
     kinds,
     elementwise,
     views,
     reductions,
+    accumulations,
+    nans,
     joining,
     indexing,
     products,

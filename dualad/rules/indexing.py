@@ -16,9 +16,9 @@ import numpy as np
 
 from dualad.errors import UnsupportedArgumentError
 from dualad.rules.kinds import Array, Scatter, composition, linear, overridable
-from dualad.rules.views import array_of
+from dualad.rules.views import array_of, without_box
 
-# --- words -------------------------------------------------------------------------------
+# --- words -----------------------------------------------------------------------
 
 
 def labels(x: Array) -> Array:
@@ -28,14 +28,13 @@ def labels(x: Array) -> Array:
 
 def at_labels(numbers: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
     """Return the index of the elements with these numbers in an array of ``shape``."""
-    if len(shape) == 1:
-        return (numbers,)
-    return tuple(np.unravel_index(numbers, shape))
+    index: tuple[Array, ...] = np.unravel_index(numbers, shape)
+    return index
 
 
 def along(axis: Any, index: Any, ndim: int) -> tuple[Any, ...]:
     """Return the index that says ``index`` along one axis and all of the others."""
-    return (slice(None),) * (axis % ndim) + (index,)
+    return (*(slice(None),) * (axis % ndim), index)
 
 
 def within(indices: Any, length: int, mode: str) -> Array:
@@ -61,7 +60,7 @@ def scattered(y_bar: Array, indices: Array, axis: Any, x: Array) -> Scatter:
     return Scatter(along(axis, indices, np.ndim(x)), y_bar)
 
 
-# --- reading -----------------------------------------------------------------------------
+# --- reading ---------------------------------------------------------------------
 
 
 @overridable
@@ -80,14 +79,14 @@ def names_no_element_twice(index: Any) -> bool:
     )
 
 
-def ungathered(y_bar: Array, y: Array, x: Array, index: Any) -> Scatter:  # noqa: ARG001 -- a pullback's signature
+def ungathered(y_bar: Array, y: Array, x: Array, index: Any) -> Scatter:
     """Put what was read back at its index."""
     return Scatter(index, y_bar, unique=names_no_element_twice(index))
 
 
-def untaken(  # noqa: PLR0913 -- NumPy's own signature
+def untaken(
     y_bar: Array,
-    y: Array,  # noqa: ARG001 -- a pullback's signature
+    y: Array,
     a: Array,
     indices: Any,
     axis: Any = None,
@@ -110,7 +109,7 @@ def index_along(indices: Array, shape: tuple[int, ...], axis: int) -> tuple[Any,
 
 def untaken_along(
     y_bar: Array,
-    y: Array,  # noqa: ARG001 -- a pullback's signature
+    y: Array,
     arr: Array,
     indices: Array,
     axis: Any = -1,
@@ -121,7 +120,7 @@ def untaken_along(
     return Scatter(index_along(indices, np.shape(arr), axis), y_bar)
 
 
-def unrepeated(y_bar: Array, y: Array, a: Array, repeats: Any, axis: Any = None) -> Any:  # noqa: ARG001 -- a pullback's signature
+def unrepeated(y_bar: Array, y: Array, a: Array, repeats: Any, axis: Any = None) -> Any:
     """Add the repetitions of each entry."""
     shape = np.shape(a)
     length = np.size(a) if axis is None else shape[axis]
@@ -142,7 +141,7 @@ linear(np.repeat, unrepeated)
 
 
 @composition(np.compress)
-def compress(condition: Any, a: Array, axis: Any = None, out: Any = None) -> Array:  # noqa: ARG001 -- out is done by the dispatcher
+def compress(condition: Any, a: Array, axis: Any = None, out: Any = None) -> Array:
     """Take what the condition names along an axis."""
     return np.take(a, np.compress(condition, labels(a), axis=axis))
 
@@ -174,7 +173,7 @@ def resize(a: Array, new_shape: Any) -> Array:
     return np.take(a, np.resize(labels(a), new_shape))
 
 
-# --- choosing ----------------------------------------------------------------------------
+# --- choosing --------------------------------------------------------------------
 
 
 @overridable
@@ -200,11 +199,11 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
 
 @composition(np.clip)
-def clip(  # noqa: PLR0913 -- NumPy's own signature
+def clip(
     a: Array,
     a_min: Any = np._NoValue,  # noqa: SLF001 -- NumPy has no public name for it
     a_max: Any = np._NoValue,  # noqa: SLF001
-    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    out: Any = None,
     *,
     min: Any = np._NoValue,  # noqa: A002, SLF001
     max: Any = np._NoValue,  # noqa: A002, SLF001
@@ -251,7 +250,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
 
 
 @composition(np.choose)
-def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:  # noqa: ARG001 -- out is done by the dispatcher
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     """Choose among arrays by their position."""
     choices = [array_of(c) for c in choices]
     if mode == "raise" and (np.any(np.less(a, 0)) or np.any(a >= len(choices))):
@@ -260,15 +259,15 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     result = choices[0]
     for i, choice in enumerate(choices[1:], start=1):
         result = np.where(np.equal(a, i), choice, result)
-    result = np.copy(np.broadcast_to(result, np.broadcast_shapes(a.shape, result.shape)))
-    return result if np.ndim(result) else result[()]
+    shape = np.broadcast_shapes(a.shape, np.shape(result))
+    return without_box(np.copy(np.broadcast_to(result, shape)))
 
 
 linear(np.tril, lambda y_bar, y, m, k=0: np.tril(y_bar, k))
 linear(np.triu, lambda y_bar, y, m, k=0: np.triu(y_bar, k))
 
 
-# --- diagonals ---------------------------------------------------------------------------
+# --- diagonals -------------------------------------------------------------------
 
 
 @overridable
@@ -292,10 +291,10 @@ def diagflat(v: Array, k: int = 0) -> Array:
     return with_diagonal(np.ravel(v), k=k)
 
 
-# --- moving and repeating ----------------------------------------------------------------
+# --- moving and repeating --------------------------------------------------------
 
 
-def untiled(y_bar: Array, y: Array, A: Array, reps: Any) -> Array:  # noqa: ARG001, N803 -- NumPy's own signature
+def untiled(y_bar: Array, y: Array, A: Array, reps: Any) -> Array:  # noqa: N803 -- NumPy's own signature
     """Add all copies of the array."""
     ndim, shape = np.ndim(y), np.shape(A)
     repeats = np.atleast_1d(reps).tolist()
@@ -306,7 +305,10 @@ def untiled(y_bar: Array, y: Array, A: Array, reps: Any) -> Array:  # noqa: ARG0
     return np.reshape(total, shape)
 
 
-linear(np.roll, lambda y_bar, y, a, shift, axis=None: np.roll(y_bar, np.negative(shift), axis))
+linear(
+    np.roll,
+    lambda y_bar, y, a, shift, axis=None: np.roll(y_bar, np.negative(shift), axis),
+)
 linear(np.tile, untiled)
 
 
@@ -332,7 +334,7 @@ def unpadded(
     y: Array,
     array: Array,
     pad_width: Any,
-    constant_values: Any = 0,  # noqa: ARG001 -- a pullback's signature
+    constant_values: Any = 0,
 ) -> Array:
     """Look at what is inside the padding."""
     inside = tuple(
@@ -372,7 +374,7 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
     )
 
 
-# --- writing into the first argument --------------------------------------------------------
+# --- writing into the first argument ---------------------------------------------
 
 
 def write_flat(a: Array, positions: Array, values: Any) -> None:
@@ -415,7 +417,7 @@ def putmask(a: Array, /, mask: Any, values: Any) -> None:
 
 
 @composition(np.copyto)
-def copyto(dst: Array, src: Any, casting: Any = "same_kind", where: Any = True) -> None:  # noqa: FBT002 -- NumPy's own signature
+def copyto(dst: Array, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Write one array over another, everywhere or where a mask holds."""
     source = array_of(src)
     if hasattr(src, "dtype") and not np.can_cast(src.dtype, dst.dtype, casting):
@@ -431,7 +433,7 @@ def copyto(dst: Array, src: Any, casting: Any = "same_kind", where: Any = True) 
 
 
 @composition(np.fill_diagonal)
-def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:  # noqa: FBT001, FBT002 -- NumPy's own signature
+def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:  # noqa: FBT001 -- NumPy's own signature
     """Write on the main diagonal."""
     marked = np.zeros(np.shape(a), dtype=bool)
     np.fill_diagonal(marked, val=True, wrap=wrap)

@@ -1,4 +1,4 @@
-"""Joining arrays: what one of them brought is the piece of the cotangent at its place."""
+"""Joining arrays: each gets back the piece of the cotangent at its place."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from dualad.rules.kinds import Array, composition, linear, overridable
 from dualad.rules.views import array_of, cast
 
-# --- the two ways of joining -----------------------------------------------------------
+# --- the two ways of joining -----------------------------------------------------
 
 
 @overridable
-def joined(*arrays: Array, axis: int, starts: tuple[int, ...]) -> Array:  # noqa: ARG001 -- the pullback reads where each array starts
+def joined(*arrays: Array, axis: int, starts: tuple[int, ...]) -> Array:
     """Return arrays one after the other along an axis that they have."""
     return np.concatenate(arrays, axis=axis)
 
 
-def piece(  # noqa: PLR0913 -- a variadic pullback has many arguments anyway
+def piece(
     z_bar: Array,
     position: int,
     z: Array,
@@ -44,7 +44,7 @@ def layer(
     z_bar: Array,
     position: int,
     z: Array,
-    *arrays: Array,  # noqa: ARG001 -- a pullback's signature
+    *arrays: Array,
     axis: int = 0,
 ) -> Array:
     """Look at the layer of the cotangent that belongs to one array."""
@@ -69,7 +69,7 @@ def arrays_of(items: Any, dtype: Any, casting: Any) -> list[Array]:
     return [x if x.dtype == dtype else cast(x, dtype) for x in arrays]
 
 
-# --- NumPy's functions ---------------------------------------------------------------------
+# --- NumPy's functions -----------------------------------------------------------
 
 
 @composition(np.concatenate)
@@ -77,7 +77,7 @@ def concatenate(
     arrays: Any,
     /,
     axis: Any = 0,
-    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    out: Any = None,
     *,
     dtype: Any = None,
     casting: Any = "same_kind",
@@ -96,7 +96,7 @@ def concatenate(
 def stack(
     arrays: Any,
     axis: int = 0,
-    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    out: Any = None,
     *,
     dtype: Any = None,
     casting: Any = "same_kind",
@@ -130,9 +130,8 @@ def block(arrays: Any) -> Array:
     depth = depth_of(arrays)
     leaves = list(leaves_of(arrays))
     ndim = max([depth, *(np.ndim(x) for x in leaves)])
-    return np.copy(nested(arrays, ndim - depth, ndim)) if depth == 0 else nested(
-        arrays, ndim - depth, ndim
-    )
+    result = nested(arrays, ndim - depth, ndim)
+    return result if depth else np.copy(result)
 
 
 def nested(item: Any, axis: int, ndim: int) -> Array:

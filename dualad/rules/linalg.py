@@ -109,27 +109,23 @@ def norm(
     keepdims: bool = False,  # noqa: FBT001, FBT002 -- NumPy's own signature
 ) -> Array:
     """Return the norm of vectors or matrices."""
-    if ord is not None and type(ord) is not str:
+    if type(ord) is not str and ord is not None:
         ord = plain_order(ord)  # noqa: A001 -- NumPy's own name
-    if ord is None and axis is None:
-        return length(x, ord=None, axis=None, keepdims=keepdims)
     axes = tuple(range(x.ndim)) if axis is None else axis
     axes = axes if isinstance(axes, tuple) else (axes,)
+    if is_root_of_powers(ord, axis, len(axes)):
+        return length(x, ord=ord, axis=axis, keepdims=keepdims)
     if len(axes) == 1:
-        if is_power(ord, vectors=True):
-            return length(x, ord=ord, axis=axis, keepdims=keepdims)
         return vector_norm(x, ord, axes[0], keepdims=keepdims)
     if len(axes) == 2:
-        if is_power(ord, vectors=False):
-            return length(x, ord=ord, axis=axis, keepdims=keepdims)
-        return matrix_norm(x, ord, axes, keepdims=keepdims)
+        return matrix_norm(x, ord, *axes, keepdims=keepdims)
     raise ValueError("Improper number of dimensions to norm.")
 
 
 def plain_order(ord: Any) -> float:  # noqa: A002 -- NumPy's own name
     """Return the order as a Python number; an active one has no rule."""
     if isinstance(ord, int | float | np.integer | np.floating):
-        return int(ord) if ord in (0, 1, 2) else float(ord)
+        return float(ord)
     raise UnsupportedArgumentError(
         "np.linalg.norm",
         "ord",
@@ -138,48 +134,63 @@ def plain_order(ord: Any) -> float:  # noqa: A002 -- NumPy's own name
     )
 
 
-def is_power(ord: Any, *, vectors: bool) -> bool:  # noqa: A002 -- NumPy's own name
-    """Say whether the norm is a smooth root of a sum of powers: :func:`length`."""
-    if vectors:
-        return ord is None or (type(ord) is not str and ord not in (0, 1) and math.isfinite(ord))
-    return ord in (None, "fro", "f")
+def is_root_of_powers(ord: Any, axis: Any, count: int) -> bool:  # noqa: A002 -- NumPy's own name
+    """Say whether :func:`length` has this norm of ``count`` axes."""
+    if ord is None:
+        return axis is None or count in (1, 2)
+    if type(ord) is str:
+        return count == 2 and ord in ("fro", "f")
+    return count == 1 and ord not in (0, 1) and math.isfinite(ord)
 
 
 def vector_norm(x: Array, ord: Any, axis: int, *, keepdims: bool) -> Array:  # noqa: A002 -- NumPy's own name
-    """Return the other norms of vectors along one axis."""
+    """Return the other norms of vectors."""
     if ord == math.inf:
-        return np.max(np.abs(x), axis=axis, keepdims=keepdims)
+        return largest(np.abs(x), axis=axis, keepdims=keepdims)
     if ord == -math.inf:
         return np.min(np.abs(x), axis=axis, keepdims=keepdims)
-    if ord == 0:
-        return np.sum(nonzero(x), axis=axis, keepdims=keepdims)
     if ord == 1:
         return np.sum(np.abs(x), axis=axis, keepdims=keepdims)
+    if ord == 0:
+        nonzero = np.not_equal(x, 0).astype(x.real.dtype)
+        return np.sum(nonzero, axis=axis, keepdims=keepdims)
     raise ValueError(f"Invalid norm order {ord!r} for vectors")
 
 
-def nonzero(x: Array) -> Array:
-    """Return 1 where ``x`` is not 0, in the precision of its real part."""
-    return np.not_equal(x, 0).astype(np.zeros((), x.dtype).real.dtype)
+def largest(x: Array, axis: int, *, keepdims: bool) -> Array:
+    """Return the maximum of numbers that are not negative, 0 if there are none."""
+    extreme = np.max if x.size else np.sum
+    return extreme(x, axis=axis, keepdims=keepdims)
 
 
-def matrix_norm(x: Array, ord: Any, axes: tuple[int, ...], *, keepdims: bool) -> Array:  # noqa: A002 -- NumPy's own name
-    """Return the other norms of matrices in two axes."""
+def matrix_norm(  # noqa: PLR0913 -- what NumPy's has, by name
+    x: Array,
+    ord: Any,  # noqa: A002 -- NumPy's own name
+    rows: int,
+    columns: int,
+    *,
+    keepdims: bool,
+) -> Array:
+    """Return the other norms of matrices: extreme sums of absolute values."""
     if ord in (2, -2, "nuc"):
         raise UnsupportedArgumentError(
             "np.linalg.norm",
             "ord",
             ord,
-            "Norms by singular values have no rule yet; 'fro', 1 and np.inf have one.",
+            "Norms by singular values have no rule; 'fro', 1 and np.inf have one.",
         )
     if ord not in (1, -1, math.inf, -math.inf):
         raise ValueError("Invalid norm order for matrices.")
-    rows, columns = axes
     summed, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = np.sum(np.abs(x), axis=summed, keepdims=True)
-    extreme = np.max if ord > 0 else np.min
-    z = extreme(sums, axis=compared, keepdims=True)
-    return z if keepdims else np.squeeze(z, axis=axes)
+    summed, compared = summed % x.ndim, compared % x.ndim
+    if summed == compared:
+        raise ValueError("Duplicate axes given.")
+    sums = np.sum(np.abs(x), axis=summed, keepdims=keepdims)
+    if compared > summed and not keepdims:
+        compared -= 1
+    if ord > 0:
+        return largest(sums, axis=compared, keepdims=keepdims)
+    return np.min(sums, axis=compared, keepdims=keepdims)
 
 
 @composition(np.linalg.vector_norm)

@@ -13,31 +13,34 @@ import numpy as np
 from dualad.rules.indexing import along, at_labels, labels
 from dualad.rules.kinds import Array, Scatter, constant, linear, overridable
 from dualad.rules.reductions import given, in_dtype, normalized
-from dualad.rules.views import array_of
+from dualad.rules.views import array_of, without_box
 
 _missing: Any = np._NoValue  # noqa: SLF001 -- NumPy has no public name for "not given"
 
-REDUCTIONS = {
+REDUCTIONS: dict[Any, Any] = {
     np.add: np.sum,
     np.multiply: np.prod,
     np.maximum: np.max,
     np.minimum: np.min,
 }
-ACCUMULATIONS = {np.add: np.cumsum, np.multiply: np.cumprod}
-LOGARITHMIC = {np.logaddexp: (np.exp, np.log), np.logaddexp2: (np.exp2, np.log2)}
+ACCUMULATIONS: dict[Any, Any] = {np.add: np.cumsum, np.multiply: np.cumprod}
+LOGARITHMIC: dict[Any, Any] = {
+    np.logaddexp: (np.exp, np.log),
+    np.logaddexp2: (np.exp2, np.log2),
+}
 
 
-# --- reduce ------------------------------------------------------------------------------
+# --- reduce ----------------------------------------------------------------------
 
 
-def reduced(  # noqa: PLR0913 -- NumPy's own signature
+def reduced(
     ufunc: Any,
     array: Array,
     axis: Any = 0,
     dtype: Any = None,
-    keepdims: bool = False,  # noqa: FBT001, FBT002
+    keepdims: bool = False,  # noqa: FBT001
     initial: Any = _missing,
-    where: Any = True,  # noqa: FBT002
+    where: Any = True,
 ) -> Array:
     """Do ``ufunc.reduce``."""
     array = array_of(array)
@@ -46,7 +49,7 @@ def reduced(  # noqa: PLR0913 -- NumPy's own signature
         params = given(initial=initial, where=_missing if where is True else where)
         array = in_dtype(array, dtype)
         return function(array, axis=axis, keepdims=keepdims, **params)
-    check_reduction(ufunc, array, axis, initial, where)
+    check_reduction(ufunc, array, axis, dtype, initial, where)
     array = in_dtype(array, dtype)
     axes = normalized(axis, np.ndim(array))
     if ufunc in LOGARITHMIC and initial is not None:
@@ -62,13 +65,17 @@ def reduced(  # noqa: PLR0913 -- NumPy's own signature
     return result
 
 
-def check_reduction(ufunc: Any, x: Array, axis: Any, initial: Any, where: Any) -> None:
+def check_reduction(
+    ufunc: Any, x: Array, axis: Any, dtype: Any, initial: Any, where: Any
+) -> None:
     """Let NumPy judge the arguments on an array of ones: its errors are ours."""
-    params = {} if initial is _missing else {"initial": 1.0}
-    if initial is None:
-        params["initial"] = None  # type: ignore[assignment]
-    with np.errstate(all="ignore"):
-        ufunc.reduce(np.ones(np.shape(x), x.dtype), axis=axis, where=where, **params)
+    starts = {} if initial is _missing else {"initial": None if initial is None else 1}
+    ufunc.reduce(standing_in(x), axis=axis, dtype=dtype, where=where, **starts)
+
+
+def standing_in(x: Array) -> Array:
+    """Return an array of ones on which every ufunc is harmless."""
+    return np.ones(np.shape(x), x.dtype)
 
 
 def folded(
@@ -90,8 +97,7 @@ def folded(
             mask = masks[i, ...]
             operands = np.where(mask, result, 1.0), np.where(mask, rows[i, ...], 1.0)
             result = np.where(mask, ufunc(*operands), result)
-    result = np.copy(result)
-    return result if np.ndim(result) else result[()]
+    return without_box(np.copy(result))
 
 
 def in_rows(x: Array, axes: tuple[int, ...]) -> Array:
@@ -119,18 +125,17 @@ def log_of_sum(ufunc: Any, x: Array, axes: tuple[int, ...]) -> Array:
     total = np.sum(exp(x - shift), axis=axes, keepdims=True)
     nothing = np.equal(total, 0.0)  # all are -inf, or there are none
     result = log(np.where(nothing, 1.0, total)) + np.where(nothing, -np.inf, shift)
-    result = np.squeeze(result, axes)
-    return result if np.ndim(result) else result[()]
+    return without_box(np.squeeze(result, axes))
 
 
-# --- accumulate and reduceat -----------------------------------------------------------------
+# --- accumulate and reduceat -----------------------------------------------------
 
 
 def accumulated(ufunc: Any, array: Array, axis: Any = 0, dtype: Any = None) -> Array:
     """Do ``ufunc.accumulate``."""
-    array = in_dtype(array, dtype)
-    ufunc.accumulate(np.ones(np.shape(array), array.dtype), axis=axis)  # NumPy's errors
-    axis = 0 if axis is None else axis
+    array = array_of(array)
+    ufunc.accumulate(standing_in(array), axis=axis, dtype=dtype)  # NumPy's errors
+    array, axis = in_dtype(array, dtype), 0 if axis is None else axis
     function = ACCUMULATIONS.get(ufunc)
     if function is not None:
         return function(array, axis=axis)
@@ -158,7 +163,7 @@ def sums_between(x: Array, indices: Array, axis: int) -> Array:
 
 def unsummed_between(
     y_bar: Array,
-    y: Array,  # noqa: ARG001 -- a pullback's signature
+    y: Array,
     x: Array,
     indices: Array,
     axis: int,
@@ -178,11 +183,11 @@ def reduced_at(
     ufunc: Any, array: Array, indices: Any, axis: int = 0, dtype: Any = None
 ) -> Array:
     """Do ``ufunc.reduceat``."""
-    array, indices = in_dtype(array, dtype), np.asarray(indices)
-    standing_in = np.ones(np.shape(array), array.dtype)
-    shape = np.shape(ufunc.reduceat(standing_in, indices, axis=axis))  # NumPy's errors
-    if indices.size == 0:
-        return np.zeros(shape, array.dtype)
+    array, indices = array_of(array), np.asarray(indices)
+    ones = ufunc.reduceat(standing_in(array), indices, axis=axis, dtype=dtype)
+    if indices.size == 0:  # NumPy has judged the arguments
+        return ones
+    array = in_dtype(array, dtype)
     if ufunc is np.add:
         return sums_between(array, indices=indices, axis=axis)
     rows = np.moveaxis(array, axis, 0)
@@ -193,7 +198,7 @@ def reduced_at(
     return np.stack(parts, axis=axis)
 
 
-# --- outer and at ------------------------------------------------------------------------
+# --- outer and at ----------------------------------------------------------------
 
 
 def outered(ufunc: Any, x: Any, y: Any, **params: Any) -> Array:
@@ -205,16 +210,16 @@ def outered(ufunc: Any, x: Any, y: Any, **params: Any) -> Array:
 def applied_at(ufunc: Any, x: Array, indices: Any, y: Any = None) -> None:
     """Do ``ufunc.at``: one element after the other, so that repeats see each other."""
     places = np.asarray(labels(x)[indices])
-    operands = None if y is None else np.broadcast_to(array_of(y), places.shape)
+    operands: Any = () if y is None else (np.broadcast_to(array_of(y), places.shape),)
     flat = places.ravel()
     if np.unique(flat).size == flat.size:
         index = at_labels(places, np.shape(x))
-        x[index] = ufunc(x[index]) if y is None else ufunc(x[index], operands)
+        x[index] = ufunc(x[index], *operands)
         return
-    operands = None if y is None else np.reshape(operands, -1)
+    operands = tuple(np.reshape(v, -1) for v in operands)
     for i, place in enumerate(flat):
         index = tuple(int(n) for n in np.unravel_index(place, np.shape(x)))
-        x[index] = ufunc(x[index]) if operands is None else ufunc(x[index], operands[i])
+        x[index] = ufunc(x[index], *(v[i] for v in operands))
 
 
 METHODS = {

@@ -11,12 +11,19 @@ from typing import Any
 import numpy as np
 
 from dualad.rules.indexing import index_along
-from dualad.rules.kinds import Array, Scatter, composition, constant, general, linear
-from dualad.rules.kinds import overridable
+from dualad.rules.kinds import (
+    Array,
+    Scatter,
+    composition,
+    constant,
+    general,
+    linear,
+    overridable,
+)
 from dualad.rules.reductions import normalized, pull_extreme, push_extreme
-from dualad.rules.views import array_of
+from dualad.rules.views import array_of, without_box
 
-# --- permutations ------------------------------------------------------------------------
+# --- permutations ----------------------------------------------------------------
 
 
 @overridable
@@ -25,7 +32,7 @@ def permuted(x: Array, order: Array, axis: int) -> Array:
     return np.take_along_axis(x, order, axis=axis)
 
 
-def unpermuted(y_bar: Array, y: Array, x: Array, order: Array, axis: int) -> Scatter:  # noqa: ARG001 -- a pullback's signature
+def unpermuted(y_bar: Array, y: Array, x: Array, order: Array, axis: int) -> Scatter:
     """Put each element back where it came from."""
     index = index_along(order, np.shape(x), axis)
     return Scatter(index, y_bar, unique=True)
@@ -81,7 +88,7 @@ def partition(
     return permuted(a, order=partitioning(a, kth, axis, kind), axis=axis)
 
 
-# --- order statistics -----------------------------------------------------------------------
+# --- order statistics ------------------------------------------------------------
 
 
 @overridable
@@ -98,10 +105,14 @@ def order_statistic(x: Array, k: int, axis: Any = None) -> Array:
 general(
     order_statistic,
     pushforwards=(
-        lambda x_dot, y, x, k, axis=None: push_extreme(x_dot, y, x, axis, True),
+        lambda x_dot, y, x, k, axis=None: push_extreme(
+            x_dot, y, x, axis, keepdims=True
+        ),
     ),
     pullbacks=(
-        lambda y_bar, y, x, k, axis=None: pull_extreme(y_bar, y, x, axis, True),
+        lambda y_bar, y, x, k, axis=None: pull_extreme(
+            y_bar, y, x, axis, keepdims=True
+        ),
     ),
 )
 
@@ -110,9 +121,9 @@ general(
 def median(
     a: Array,
     axis: Any = None,
-    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
-    overwrite_input: bool = False,  # noqa: ARG001, FBT001, FBT002 -- NumPy's own signature
-    keepdims: bool = False,  # noqa: FBT001, FBT002
+    out: Any = None,
+    overwrite_input: bool = False,  # noqa: FBT001 -- NumPy's own signature
+    keepdims: bool = False,  # noqa: FBT001
 ) -> Array:
     """Return the middle value, or the mean of the two in the middle."""
     a = array_of(a)
@@ -126,4 +137,4 @@ def median(
     unknown = np.any(np.isnan(a), axis=axes, keepdims=True)
     if np.any(unknown):
         result = np.where(unknown, np.nan, result)
-    return result if keepdims else np.squeeze(result, axes)
+    return result if keepdims else without_box(np.squeeze(result, axes))

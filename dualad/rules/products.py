@@ -403,9 +403,8 @@ def multi_dot(arrays: Sequence[Array]) -> Array:
                 "Array must be two-dimensional"
             )
     product = chain_product(chain)
-    rows = np.shape(arrays[0])[:-1]
-    columns = np.shape(arrays[-1])[1:]
-    return np.reshape(product, rows + columns)
+    shape = np.shape(arrays[0])[:-1] + np.shape(arrays[-1])[1:]
+    return np.reshape(product, shape) if shape else product[0, 0]
 
 
 def chain_product(chain: list[Array]) -> Array:

@@ -6,9 +6,7 @@ derivative equally among ties.
 
 from __future__ import annotations
 
-import inspect
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,6 @@ from dualad.rules.kinds import (
     conjugated,
     expanded,
     general,
-    is_complex,
     linear,
     overridable,
     spread,
@@ -48,19 +45,19 @@ def ratio(x: Array, y: Array) -> int:
     return int(np.size(x) // max(np.size(y), 1))
 
 
-# --- sums and means ----------------------------------------------------------------------
+# --- sums and means --------------------------------------------------------------
 
 linear(np.sum, spread, reduction=Reduction(0.0, np.add))
 
 
-def averaged_over(  # noqa: PLR0913 -- NumPy's own signature
+def averaged_over(
     y_bar: Array,
     y: Array,
     a: Array,
     axis: Any = None,
-    dtype: Any = None,  # noqa: ARG001 -- accumulate casts
-    keepdims: Any = False,  # noqa: FBT002
-    where: Any = True,  # noqa: FBT002
+    dtype: Any = None,
+    keepdims: Any = False,
+    where: Any = True,
 ) -> Array:
     """Give every element its part of the cotangent of the mean."""
     if where is True:
@@ -79,7 +76,7 @@ def average(
     a: Array,
     axis: Any = None,
     weights: Any = None,
-    returned: bool = False,  # noqa: FBT001, FBT002 -- NumPy's own signature
+    returned: bool = False,  # noqa: FBT001 -- NumPy's own signature
     *,
     keepdims: Any = _missing,
 ) -> Any:
@@ -106,9 +103,7 @@ def matched(weights: Array, a: Array, axis: Any) -> Array:
     if np.shape(weights) == shape:
         return weights
     if axis is None:
-        raise TypeError(
-            "Axis must be specified when shapes of a and weights differ."
-        )
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
     axes = normalized(axis, len(shape))
     if np.shape(weights) != tuple(shape[i] for i in axes):
         raise ValueError(
@@ -118,17 +113,19 @@ def matched(weights: Array, a: Array, axis: Any) -> Array:
     return np.reshape(weights, [n if i in axes else 1 for i, n in enumerate(shape)])
 
 
-# --- variance and standard deviation --------------------------------------------------------
+# --- variance and standard deviation ---------------------------------------------
 
 
 @overridable
-def variance(a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Array:  # noqa: FBT002
+def variance(a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Array:
     """Return ``np.var`` of an array."""
     return np.var(a, axis=axis, ddof=ddof, keepdims=keepdims)
 
 
 @overridable
-def deviation(a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Array:  # noqa: FBT002
+def deviation(
+    a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False
+) -> Array:
     """Return ``np.std`` of an array."""
     return np.std(a, axis=axis, ddof=ddof, keepdims=keepdims)
 
@@ -145,7 +142,7 @@ def freedom(a: Array, y: Array, ddof: Any) -> Any:
     return max(ratio(a, y) - ddof, 0) or math.nan
 
 
-def covariance(  # noqa: PLR0913 -- NumPy's own parameters
+def covariance(
     a_dot: Array, y: Array, a: Array, axis: Any, ddof: Any, keepdims: Any
 ) -> Array:
     """Return the sum of products of deviations over the degrees of freedom."""
@@ -160,14 +157,24 @@ def inverted(y: Array) -> Array:
 
 
 def push_variance(
-    a_dot: Array, y: Array, a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False  # noqa: E501, FBT002
+    a_dot: Array,
+    y: Array,
+    a: Array,
+    axis: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
 ) -> Array:
     """Push forward through the variance."""
     return 2.0 * covariance(a_dot, y, a, axis, ddof, keepdims)
 
 
 def pull_variance(
-    y_bar: Array, y: Array, a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False  # noqa: E501, FBT002
+    y_bar: Array,
+    y: Array,
+    a: Array,
+    axis: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
 ) -> Array:
     """Pull back through the variance."""
     scale = expanded(y_bar, axis, np.ndim(a), keepdims=keepdims)
@@ -175,14 +182,24 @@ def pull_variance(
 
 
 def push_deviation(
-    a_dot: Array, y: Array, a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False  # noqa: E501, FBT002
+    a_dot: Array,
+    y: Array,
+    a: Array,
+    axis: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
 ) -> Array:
     """Push forward through the standard deviation."""
     return covariance(a_dot, y, a, axis, ddof, keepdims) * inverted(y)
 
 
 def pull_deviation(
-    y_bar: Array, y: Array, a: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False  # noqa: E501, FBT002
+    y_bar: Array,
+    y: Array,
+    a: Array,
+    axis: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
 ) -> Array:
     """Pull back through the standard deviation."""
     scale = expanded(y_bar * inverted(y), axis, np.ndim(a), keepdims=keepdims)
@@ -194,11 +211,11 @@ general(deviation, pushforwards=(push_deviation,), pullbacks=(pull_deviation,))
 
 
 @composition(np.var)
-def var(  # noqa: PLR0913 -- NumPy's own signature
+def var(
     a: Array,
     axis: Any = None,
     dtype: Any = None,
-    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    out: Any = None,
     ddof: Any = 0,
     keepdims: Any = _missing,
     *,
@@ -223,11 +240,11 @@ def var(  # noqa: PLR0913 -- NumPy's own signature
 
 
 @composition(np.std)
-def std(  # noqa: PLR0913 -- NumPy's own signature
+def std(
     a: Array,
     axis: Any = None,
     dtype: Any = None,
-    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    out: Any = None,
     ddof: Any = 0,
     keepdims: Any = _missing,
     *,
@@ -271,7 +288,7 @@ general(
 )
 
 
-# --- products ----------------------------------------------------------------------------
+# --- products --------------------------------------------------------------------
 
 
 def products_of_others(x: Array, axis: Any) -> Array:
@@ -295,14 +312,14 @@ def products_before(x: Array) -> Array:
 
 
 def push_product(
-    x_dot: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False  # noqa: ARG001, FBT002
+    x_dot: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False
 ) -> Array:
     """Push forward through a product."""
     return np.sum(products_of_others(x, axis) * x_dot, axis=axis, keepdims=keepdims)
 
 
 def pull_product(
-    y_bar: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False  # noqa: FBT002
+    y_bar: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False
 ) -> Array:
     """Pull back through a product."""
     others = conjugated(products_of_others(x, axis))
@@ -317,180 +334,7 @@ general(
 )
 
 
-def recurrence(a: Array, b: Array) -> Array:
-    """Return s with ``s[k] = a[k] * s[k - 1] + b[k]`` along the last axis, s[-1] = 0.
-
-    Neighbouring steps are joined into one, then those, and so on: log2(n) passes.
-    """
-    # Hillis and Steele (1986), "Data parallel algorithms", Commun. ACM 29, 1170
-    reach, length = 1, np.shape(a)[-1]
-    while reach < length:
-        joined_b = b[..., reach:] + a[..., reach:] * b[..., :-reach]
-        joined_a = a[..., reach:] * a[..., :-reach]
-        b = np.concatenate([b[..., :reach], joined_b], axis=-1)
-        a = np.concatenate([a[..., :reach], joined_a], axis=-1)
-        reach *= 2
-    return b
-
-
-@overridable
-def running_product(x: Array) -> Array:
-    """Return ``np.cumprod`` along the last axis."""
-    return np.cumprod(x, axis=-1)
-
-
-def push_running_product(x_dot: Array, y: Array, x: Array) -> Array:  # noqa: ARG001 -- a pushforward's signature
-    """Push forward: ``y_dot[k] = x[k] * y_dot[k - 1] + y[k - 1] * x_dot[k]``."""
-    return recurrence(x, products_before(x) * x_dot)
-
-
-def pull_running_product(y_bar: Array, y: Array, x: Array) -> Array:  # noqa: ARG001 -- a pullback's signature
-    """Pull back: ``s[k] = y_bar[k] + x[k + 1] * s[k + 1]``, times what is before k."""
-    x = conjugated(x)
-    following = np.concatenate([x[..., 1:], np.ones_like(x[..., :1])], axis=-1)
-    sums = np.flip(recurrence(np.flip(following, -1), np.flip(y_bar, -1)), -1)
-    return products_before(x) * sums
-
-
-general(
-    running_product,
-    pushforwards=(push_running_product,),
-    pullbacks=(pull_running_product,),
-)
-
-
-@composition(np.cumprod)
-def cumprod(a: Array, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:  # noqa: ARG001 -- out is done by the dispatcher
-    """Multiply along an axis, or along the flat array."""
-    a = in_dtype(a, dtype)
-    if axis is None:
-        return running_product(np.ravel(a))
-    return np.moveaxis(running_product(np.moveaxis(a, axis, -1)), -1, axis)
-
-
-# --- running sums and differences ------------------------------------------------------------
-
-
-def uncumulated(
-    y_bar: Array,
-    y: Array,  # noqa: ARG001 -- a pullback's signature
-    a: Array,
-    axis: Any = None,
-    dtype: Any = None,  # noqa: ARG001 -- accumulate casts
-) -> Array:
-    """Sum the cotangents from each element to the end."""
-    along = 0 if axis is None else axis
-    sums = np.flip(np.cumsum(np.flip(y_bar, along), axis=along), along)
-    return np.reshape(sums, np.shape(a)) if axis is None else sums
-
-
-linear(np.cumsum, uncumulated)
-
-
-def cumulative(
-    function: Any, first: float, x: Array, axis: Any, dtype: Any, *, initial: bool
-) -> Array:
-    """Accumulate as the array API does: an axis is needed unless there is one only."""
-    if np.ndim(x) == 0:
-        raise ValueError("Input array must be at least 1-d.")
-    if axis is None:
-        if np.ndim(x) > 1:
-            raise ValueError(
-                "For arrays which have more than one dimension ``axis`` argument is "
-                "required."
-            )
-        axis = 0
-    result = function(x, axis=axis, dtype=dtype)
-    if not initial:
-        return result
-    edge = np.shape(result)[: axis % np.ndim(x)]
-    rest = np.shape(result)[axis % np.ndim(x) + 1 :]
-    start = np.full((*edge, 1, *rest), first, dtype=result.dtype)
-    return np.concatenate([start, result], axis=axis)
-
-
-if hasattr(np, "cumulative_sum"):  # NumPy 2.1
-
-    @composition(np.cumulative_sum)
-    def cumulative_sum(
-        x: Array,
-        /,
-        *,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,  # noqa: ARG001 -- done by the dispatcher
-        include_initial: bool = False,
-    ) -> Array:
-        """Add along an axis."""
-        return cumulative(np.cumsum, 0.0, x, axis, dtype, initial=include_initial)
-
-    @composition(np.cumulative_prod)
-    def cumulative_prod(
-        x: Array,
-        /,
-        *,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,  # noqa: ARG001 -- done by the dispatcher
-        include_initial: bool = False,
-    ) -> Array:
-        """Multiply along an axis."""
-        return cumulative(np.cumprod, 1.0, x, axis, dtype, initial=include_initial)
-
-
-@composition(np.diff)
-def diff(
-    a: Array, n: int = 1, axis: int = -1, prepend: Any = _missing, append: Any = _missing
-) -> Array:
-    """Subtract neighbours, n times."""
-    if n < 0:
-        raise ValueError(f"order must be non-negative but got {n!r}")
-    a = array_of(a)
-    if n == 0:
-        return a
-    if np.ndim(a) == 0:
-        raise ValueError("diff requires input that is at least one dimensional")
-    parts = [border(prepend, a, axis), a, border(append, a, axis)]
-    if prepend is not _missing or append is not _missing:
-        a = np.concatenate([p for p in parts if p is not None], axis=axis)
-    for _ in range(n):
-        a = np.moveaxis(a, axis, -1)
-        a = np.moveaxis(a[..., 1:] - a[..., :-1], -1, axis)
-    return a
-
-
-def border(value: Any, a: Array, axis: int) -> Array | None:
-    """Return what ``np.diff`` puts before or after an array."""
-    if value is _missing:
-        return None
-    value = array_of(value)
-    if np.ndim(value):
-        return value
-    shape = list(np.shape(a))
-    shape[axis] = 1
-    return np.broadcast_to(value, tuple(shape))
-
-
-@composition(np.ediff1d)
-def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
-    """Subtract neighbours in the flat array, with something before and after."""
-    flat = np.ravel(array_of(ary))
-    ends = [None if e is None else np.ravel(array_of(e)) for e in (to_begin, to_end)]
-    parts = [ends[0], flat[1:] - flat[:-1], ends[1]]
-    return np.concatenate([p for p in parts if p is not None])
-
-
-@composition(np.trapezoid)
-def trapezoid(y: Array, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
-    """Integrate by the trapezoidal rule."""
-    y = np.moveaxis(array_of(y), axis, -1)
-    if x is not None:
-        x = array_of(x)
-        dx = np.diff(x if np.ndim(x) == 1 else np.moveaxis(x, axis, -1))
-    return np.sum(dx * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
-
-
-# --- extremes ------------------------------------------------------------------------------
+# --- extremes --------------------------------------------------------------------
 
 
 def ties(y: Array, x: Array, axis: Any, keepdims: Any) -> tuple[Array, Array]:
@@ -505,7 +349,7 @@ def ties(y: Array, x: Array, axis: Any, keepdims: Any) -> tuple[Array, Array]:
 
 
 def push_extreme(
-    x_dot: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False  # noqa: FBT002
+    x_dot: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False
 ) -> Array:
     """Average the tangents of all elements that are the extreme."""
     mask, count = ties(y, x, axis, keepdims)
@@ -514,7 +358,7 @@ def push_extreme(
 
 
 def pull_extreme(
-    y_bar: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False  # noqa: FBT002
+    y_bar: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False
 ) -> Array:
     """Share the cotangent equally among all elements that are the extreme."""
     mask, count = ties(y, x, axis, keepdims)
@@ -536,129 +380,7 @@ for _functions, _combine, _identity in (
 
 
 @composition(np.ptp)
-def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: Any = _missing) -> Array:  # noqa: ARG001 -- out is done by the dispatcher
+def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: Any = _missing) -> Array:
     """Return the distance between the extremes."""
     keep = given(keepdims=keepdims)
     return np.max(a, axis=axis, **keep) - np.min(a, axis=axis, **keep)
-
-
-# --- the same without NaN --------------------------------------------------------------------
-
-
-def and_known(where: Any, a: Array) -> Array:
-    """Return where an element is wanted and is not NaN."""
-    known = ~np.isnan(a)
-    return known if where is _missing else known & where
-
-
-def without_nan(function: Any, filler: float) -> Any:
-    """Return a composition: the function of an array that holds no NaN any more."""
-    signature = inspect.signature(function)
-
-    def composed(*args: Any, **params: Any) -> Array:
-        arguments = given(**signature.bind(*args, **params).arguments)
-        a = array_of(arguments.pop("a"))
-        arguments.pop("out", None)
-        return function(np.where(np.isnan(a), filler, a), **arguments)
-
-    composed.__signature__ = signature  # type: ignore[attr-defined]
-    return composed
-
-
-composition(np.nansum)(without_nan(np.sum, 0.0))
-composition(np.nanprod)(without_nan(np.prod, 1.0))
-composition(np.nancumsum)(without_nan(np.cumsum, 0.0))
-composition(np.nancumprod)(without_nan(np.cumprod, 1.0))
-
-
-@composition(np.nanmean)
-def nanmean(  # noqa: PLR0913 -- NumPy's own signature
-    a: Array,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
-    keepdims: Any = _missing,
-    *,
-    where: Any = _missing,
-) -> Array:
-    """Average what is not NaN."""
-    a = in_dtype(a, dtype)
-    return np.mean(a, axis=axis, where=and_known(where, a), **given(keepdims=keepdims))
-
-
-@composition(np.nanvar)
-def nanvar(  # noqa: PLR0913 -- NumPy's own signature
-    a: Array,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
-    ddof: Any = 0,
-    keepdims: Any = _missing,
-    *,
-    where: Any = _missing,
-    mean: Any = _missing,
-    correction: Any = _missing,
-) -> Array:
-    """Return the variance of what is not NaN."""
-    a = in_dtype(a, dtype)
-    params = given(keepdims=keepdims, mean=mean, correction=correction)
-    return np.var(a, axis=axis, ddof=ddof, where=and_known(where, a), **params)
-
-
-@composition(np.nanstd)
-def nanstd(  # noqa: PLR0913 -- NumPy's own signature
-    a: Array,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
-    ddof: Any = 0,
-    keepdims: Any = _missing,
-    *,
-    where: Any = _missing,
-    mean: Any = _missing,
-    correction: Any = _missing,
-) -> Array:
-    """Return the standard deviation of what is not NaN."""
-    a = in_dtype(a, dtype)
-    params = given(keepdims=keepdims, mean=mean, correction=correction)
-    return np.std(a, axis=axis, ddof=ddof, where=and_known(where, a), **params)
-
-
-def known_extreme(function: Any, filler: float, a: Array, params: Any) -> Array:
-    """Return the extreme of what is not NaN, and NaN with a warning if all are."""
-    a = array_of(a)
-    result = function(np.where(np.isnan(a), filler, a), **params)
-    params = {k: v for k, v in params.items() if k in ("axis", "keepdims")}
-    unknown = np.all(np.isnan(a), **params)
-    if not np.any(unknown):
-        return result
-    warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
-    return np.where(unknown, np.nan, result)
-
-
-@composition(np.nanmax)
-def nanmax(  # noqa: PLR0913 -- NumPy's own signature
-    a: Array,
-    axis: Any = None,
-    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
-    keepdims: Any = _missing,
-    initial: Any = _missing,
-    where: Any = _missing,
-) -> Array:
-    """Return the maximum of what is not NaN."""
-    params = given(axis=axis, keepdims=keepdims, initial=initial, where=where)
-    return known_extreme(np.max, -np.inf, a, params)
-
-
-@composition(np.nanmin)
-def nanmin(  # noqa: PLR0913 -- NumPy's own signature
-    a: Array,
-    axis: Any = None,
-    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
-    keepdims: Any = _missing,
-    initial: Any = _missing,
-    where: Any = _missing,
-) -> Array:
-    """Return the minimum of what is not NaN."""
-    params = given(axis=axis, keepdims=keepdims, initial=initial, where=where)
-    return known_extreme(np.min, np.inf, a, params)

@@ -22,7 +22,7 @@ from dualad.rules.kinds import (
     unbroadcast,
 )
 
-# --- the same elements in another shape or order ------------------------------------
+# --- the same elements in another shape or order ---------------------------------
 
 alias(np.swapaxes, np.transpose, np.moveaxis, np.rollaxis)
 alias(np.matrix_transpose, np.linalg.matrix_transpose)
@@ -31,22 +31,8 @@ alias(np.diagonal, np.linalg.diagonal)
 alias(np.flip, np.fliplr, np.flipud, np.rot90)
 
 
-@overridable
-def indexed(x: Array, index: Any) -> Array:
-    """Return ``x[index]`` for a basic index: slices, numbers, None and Ellipsis."""
-    return x[index]
+# --- real and imaginary parts ----------------------------------------------------
 
-
-@overridable
-def reinterpreted(x: Array, dtype: Any) -> Array:
-    """Return the same memory as complex numbers, or as their real parts in pairs."""
-    return x.view(dtype)
-
-
-alias(indexed, reinterpreted)
-
-
-# --- real and imaginary parts -------------------------------------------------------
 
 @overridable
 def real_part(x: Array) -> Array:
@@ -105,7 +91,7 @@ def imag(val: Array) -> Array:
     return imaginary_part(val) if is_array(val) else imaginary_number(val)
 
 
-# --- views whose elements share memory ----------------------------------------------
+# --- views whose elements share memory -------------------------------------------
 
 
 def unwindowed(
@@ -156,7 +142,12 @@ def broadcast_arrays(*args: Array, subok: bool = False) -> tuple[Array, ...]:
     )
 
 
-# --- at least so many axes -----------------------------------------------------------
+def without_box(x: Array) -> Array:
+    """Return an array without axes as a scalar, as NumPy's reductions do."""
+    return x if np.ndim(x) else x[()]
+
+
+# --- at least so many axes -------------------------------------------------------
 
 
 def array_of(item: Any) -> Array:
@@ -182,7 +173,7 @@ def with_two_axes(x: Array) -> Array:
 def with_three_axes(x: Array) -> Array:
     """Give an array as many axes as :func:`np.atleast_3d` does, where it does."""
     x = with_two_axes(x)
-    return x[:, :, np.newaxis] if np.ndim(x) == 2 else x  # noqa: PLR2004 -- a matrix
+    return x[:, :, np.newaxis] if np.ndim(x) == 2 else x
 
 
 def one_or_all(results: list[Array]) -> Any:
@@ -208,7 +199,7 @@ def atleast_3d(*arys: Array) -> Any:
     return one_or_all([with_three_axes(array_of(x)) for x in arys])
 
 
-# --- pieces --------------------------------------------------------------------------
+# --- pieces ----------------------------------------------------------------------
 
 # NumPy's own implementations only slice and swap axes: they run on active arrays.
 for _function in (np.array_split, np.split, np.hsplit, np.vsplit, np.dsplit):
@@ -225,13 +216,13 @@ if hasattr(np, "unstack"):  # NumPy 2.1
 
 
 @composition(np.trace)
-def trace(  # noqa: PLR0913 -- NumPy's own signature
+def trace(
     a: Array,
     offset: int = 0,
     axis1: int = 0,
     axis2: int = 1,
     dtype: Any = None,
-    out: Any = None,  # noqa: ARG001 -- done by the dispatcher
+    out: Any = None,
 ) -> Array:
     """Sum the diagonal."""
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
@@ -243,7 +234,7 @@ def linalg_trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
     return np.sum(np.linalg.diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
-# --- copies and casts ------------------------------------------------------------------
+# --- copies and casts ------------------------------------------------------------
 
 
 @overridable
@@ -254,7 +245,7 @@ def copied(x: Array, order: Any = "K") -> Array:
 
 @overridable
 def cast(x: Array, dtype: Any) -> Array:
-    """Return a copy in another dtype; ``accumulate`` casts and projects on the way back."""
+    """Return a copy in another dtype; on the way back ``accumulate`` casts."""
     return x.astype(dtype) if hasattr(x, "astype") else np.asarray(x, dtype)
 
 
@@ -265,12 +256,14 @@ linear(cast, lambda y_bar, y, x, dtype: y_bar)
 if hasattr(np, "astype"):  # NumPy 2.1
 
     @composition(np.astype)
-    def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:  # noqa: ARG001, E501 -- there is one device
+    def astype(
+        x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None
+    ) -> Array:
         """Return a copy in another dtype, as the method does."""
         return x.astype(dtype, copy=copy)
 
 
-# --- what the interpreters call -------------------------------------------------------
+# --- what the interpreters call --------------------------------------------------
 
 
 @overridable

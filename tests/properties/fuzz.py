@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import warnings
 from pathlib import Path
@@ -11,7 +12,43 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.properties.comparison import check_program
-from tests.strategies import seeded_program
+from tests.strategies import Program, seeded_program
+
+
+def failure(program: Program, order: int) -> Exception | None:
+    """Return what goes wrong with a program, or None."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            check_program(program, order=order)
+    except Exception as e:  # noqa: BLE001 -- reported by the caller
+        return e
+    return None
+
+
+def runs(program: Program) -> bool:
+    """Say whether a program is one: it may be broken by leaving out a line."""
+    try:
+        run = program.start()
+        run.f(run.x)
+    except Exception:  # noqa: BLE001 -- whatever it is, it does not run
+        return False
+    return True
+
+
+def reduced(program: Program, order: int) -> Program:
+    """Leave out lines, from the last to the first, as long as it goes wrong alike."""
+    kind = type(failure(program, order))
+    k = len(program.lines) - 1
+    while k >= 0:
+        for width in (3, 2, 1):
+            lines = program.lines[:k] + program.lines[k + width :]
+            shorter = dataclasses.replace(program, lines=lines)
+            if lines and runs(shorter) and type(failure(shorter, order)) is kind:
+                program = shorter
+                break
+        k = min(k, len(program.lines)) - 1
+    return program
 
 
 def main() -> int:
@@ -27,15 +64,13 @@ def main() -> int:
     failures = 0
     for seed in range(options.seed, options.seed + options.programs):
         program = seeded_program(seed, options.dtype, options.most)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                check_program(program, order=options.order)
-        except Exception as e:  # noqa: BLE001 -- report and go on
-            failures += 1
-            if failures <= options.shown:
-                notes = "\n".join(getattr(e, "__notes__", []))
-                print(f"--- seed {seed}: {type(e).__name__}: {e}\n{notes}")  # noqa: T201
+        e = failure(program, options.order)
+        failures += e is not None
+        if e is not None and failures <= options.shown:
+            program = reduced(program, options.order)
+            e = failure(program, options.order)
+            print(f"--- seed {seed}: {type(e).__name__}: {e}")  # noqa: T201
+            print(f"x is {program.layout}, seed {program.seed}\n{program}")  # noqa: T201
     print(f"{options.programs - failures} passed, {failures} failed")  # noqa: T201
     return 1 if failures else 0
 
