@@ -54,7 +54,7 @@ def _unary(function: Any) -> Method:
 
 
 def _by_ufunc(function: Any) -> tuple[Method, Method]:
-    """Return operators of a ufunc that is not elementwise: matmul, divmod, ``>``."""
+    """Return operators of a ufunc that is not recorded: divmod, ``>``."""
 
     def forward(self: Active, other: Any) -> Any:
         if NotImplemented is dispatch.operand(other):
@@ -195,7 +195,7 @@ class ActiveValue(Active):
     __divmod__, __rdivmod__ = _by_ufunc(np.divmod)
     __pow__ = _power
     __rpow__ = _binary(np.power)[1]
-    __matmul__, __rmatmul__ = _by_ufunc(np.matmul)
+    __matmul__, __rmatmul__ = _binary(np.matmul)
     __neg__ = _unary(np.negative)
     __pos__ = _unary(np.positive)
     __abs__ = _calls(np.absolute)

@@ -41,13 +41,8 @@ REMEDY_BUFFER = (
 # --- calls ----------------------------------------------------------------------
 
 
-def operate_on_one(rule: Rule, x: Any) -> Any:
-    """Hand an elementwise call of one active operand to its level."""
-    return x.level.unary(rule, x)
-
-
 def operate(rule: Rule, x: Any, y: Any) -> Any:
-    """Hand an elementwise call of two operands to the highest level among them."""
+    """Hand a call of two operands to the highest level among them."""
     if y.__class__ in PLAIN:
         if isinstance(x, Active):
             return x.level.binary(rule, x, y)
@@ -67,6 +62,8 @@ def operate(rule: Rule, x: Any, y: Any) -> Any:
 
 def call(rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any] = NOTHING) -> Any:
     """Hand a call to the highest level among its arguments."""
+    if len(args) == 1 and rule.kind in RECORDED:
+        return args[0].level.unary(rule, args[0], params)
     top: Any = None
     order = 0
     for x in args:
@@ -74,6 +71,8 @@ def call(rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any] = NOTHING)
             top, order = x.level, x.level.order
     if top is None:
         return rule.primal(*args, **params)
+    if len(args) == 2 == rule.arity and rule.kind in RECORDED and not rule.variadic:  # noqa: PLR2004
+        return top.binary(rule, *args, params)
     return getattr(top, rule.kind)(rule, args, params)
 
 
@@ -84,7 +83,7 @@ def apply(function: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> An
         raise MissingRuleError(name_of(function), actives(args, params))
     kind = rule.kind
     if kind == "elementwise":
-        return operate(rule, *args) if len(args) > 1 else operate_on_one(rule, *args)
+        return operate(rule, *args) if len(args) > 1 else args[0].level.unary(rule, *args)
     if kind == "constant":
         return constant(rule.primal, args, params)
     if function in WRITERS:
@@ -404,9 +403,10 @@ def array_function(
 ) -> Any:
     """Do what NEP 18 hands over."""
     rule = RULES.get(function)
-    if rule is not None and not params and rule.kind in RECORDED:
-        if len(args) <= rule.arity:
-            return call(rule, tuple(map(array_operand, args)))
+    if rule is not None and not params and len(args) == 1 and rule.kind in RECORDED:
+        x = args[0]
+        if isinstance(x, Active) and not rule.variadic:
+            return x.level.unary(rule, x)
     elif function in CREATORS:
         return CREATORS[function](function, args, dict(params))
     return apply(function, args, params)

@@ -7,7 +7,7 @@ the thread that entered it and ends with the call that entered it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar, Token
 from threading import get_ident
 from typing import Any, Self
@@ -87,6 +87,16 @@ def bare(x: Any) -> Any:
     while isinstance(x, Active):
         x = x.primal
     return x
+
+
+def plain_parts(x: Any) -> Iterator[Array]:
+    """Find the plain arrays inside an active one: primals and tangents."""
+    if isinstance(x, Active):
+        yield from plain_parts(x.primal)
+        if hasattr(x, "tangent"):
+            yield from plain_parts(x.tangent)
+    elif isinstance(x, np.ndarray):
+        yield x
 
 
 def zeros_like(x: Array, levels: Iterable[Level], dtype: Any = None) -> Array:

@@ -23,6 +23,7 @@ from dualad.levels import Active, Level, bare
 
 Array = Any
 Tree = Any
+SEQUENCES = (tuple, list)
 SHARED = (bool, int, str, bytes, type(None), np.bool_, np.integer, np.dtype, type)
 
 
@@ -79,7 +80,7 @@ def map_tree(
     kind = tree.__class__
     if kind is np.ndarray and tree.dtype.kind in "fc":
         return function(place, tree, *others)
-    if isinstance(tree, tuple | list):
+    if isinstance(tree, SEQUENCES):
         if others:
             check_structure(tree, others, place, what)
             mapped = [
@@ -94,24 +95,34 @@ def map_tree(
             ]
         else:
             mapped = [
-                map_tree(function, item, place=(place, i), what=what)
+                function((place, i), item)
+                if item.__class__ is np.ndarray and item.dtype.kind in "fc"
+                else map_tree(function, item, place=(place, i), what=what)
                 for i, item in enumerate(tree)
             ]
         if kind is tuple or kind is list:
             return kind(mapped)
         return kind(*mapped) if hasattr(tree, "_fields") else kind(mapped)
     if isinstance(tree, dict):
-        check_structure(tree, others, place, what)
-        items = {
-            key: map_tree(
-                function,
-                item,
-                *(None if o is None else o[key] for o in others),
-                place=(place, key),
-                what=what,
-            )
-            for key, item in tree.items()
-        }
+        if others:
+            check_structure(tree, others, place, what)
+            items = {
+                key: map_tree(
+                    function,
+                    item,
+                    *(None if o is None else o[key] for o in others),
+                    place=(place, key),
+                    what=what,
+                )
+                for key, item in tree.items()
+            }
+        else:
+            items = {
+                key: function((place, key), item)
+                if item.__class__ is np.ndarray and item.dtype.kind in "fc"
+                else map_tree(function, item, place=(place, key), what=what)
+                for key, item in tree.items()
+            }
         return items if kind is dict else kind(items)
     if is_leaf(tree):
         return function(place, tree, *others)
@@ -222,20 +233,20 @@ class Arguments:
 
     __slots__ = ("constants", "function", "leaves", "pairs")
 
-    def __init__(self, function: Any) -> None:
-        """Remember the function, whose captured arrays count too."""
+    def __init__(
+        self,
+        function: Any,
+        leaves: list[tuple[Any, Any, Array, Array, Any]],
+        constants: list[tuple[str, Any]],
+    ) -> None:
+        """Remember the function, whose captured arrays count too.
+
+        A leaf is (what carries it, _, the array f works on, the caller's, its place).
+        """
         self.function = function
-        self.leaves: list[tuple[Any, Array, Array]] = []
-        self.constants: list[tuple[str, Array]] = []
+        self.leaves = leaves
+        self.constants = constants
         self.pairs: list[tuple[str, Array, str]] | None = None
-
-    def add_leaf(self, place: Any, memory: Array, original: Array) -> None:
-        """Remember a differentiated array, and the caller's if it works on a copy."""
-        self.leaves.append((place, memory, original))
-
-    def add_constant(self, place: str, tree: Any) -> None:
-        """Remember the arrays of a constant argument."""
-        self.constants += [(f"{place}{path}, Const", x) for path, x in arrays_in(tree)]
 
     def check_write(self, level: Any, plain: Array) -> None:
         """Raise if memory is written that is also reachable in another way."""
@@ -249,14 +260,22 @@ class Arguments:
 
     def shared(self) -> Iterator[tuple[str, Array, str]]:
         """Find what shares memory with a differentiated argument."""
-        captured = [(f"{name}, captured by f", x) for name, x in captured_arrays(self.function)]
-        for i, (place, memory, original) in enumerate(self.leaves):
-            for j, (other, _, x) in enumerate(self.leaves):
-                if i != j and np.may_share_memory(bare(original), bare(x)):
+        others = [
+            (f"{place}{path}, Const", x)
+            for place, tree in self.constants
+            for path, x in arrays_in(tree)
+        ]
+        others += [
+            (f"{name}, captured by f", x) for name, x in captured_arrays(self.function)
+        ]
+        arrays = [leaf for leaf in self.leaves if leaf[2] is not None]
+        for carrier, _, memory, original, place in arrays:
+            for tied, _, _, x, other in arrays:
+                if tied is not carrier and np.may_share_memory(bare(original), bare(x)):
                     yield spelled(place), bare(memory), spelled(other)
-            for other, x in (*self.constants, *captured):
+            for name, x in others:
                 if np.may_share_memory(bare(original), x):
-                    yield spelled(place), bare(memory), other
+                    yield spelled(place), bare(memory), name
 
 
 def arrays_in(tree: Any, path: str = "", depth: int = 4) -> Iterator[tuple[str, Array]]:

@@ -7,11 +7,15 @@ reductions, joining, indexing, sorting) are in ``samples_arrays``.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
+import pytest
 
 from dualad.rules import elementwise, linalg, products
+from dualad.rules.kinds import name_of
+from tests.samples_arrays import SAMPLES as ARRAYS
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 Samples = dict[Any, list[Call]]
@@ -44,7 +48,7 @@ def binary(*names: str, x: Any, y: Any, z: Any = ROW) -> Samples:
     calls: list[Call] = [
         ((x, y), {}),
         ((x, z), {}),
-        ((z[:, None], z), {}),
+        ((z[:, None] + 0.12, z), {}),
         ((x, 2.0), {}),
         ((1.5, x), {}),
     ]
@@ -220,10 +224,19 @@ LINALG: Samples = {
     linalg.length: [((REAL,), {"ord": None, "axis": 0, "keepdims": False})],
 }
 
-SAMPLES: Samples = {**ELEMENTWISE, **PRODUCTS, **LINALG}
-try:
-    from tests.samples_arrays import SAMPLES as ARRAYS
-except ModuleNotFoundError:
-    pass
-else:
-    SAMPLES |= ARRAYS
+SAMPLES: Samples = {**ELEMENTWISE, **PRODUCTS, **LINALG, **ARRAYS}
+
+# The deep profile (see conftest) tries every combination of dtype, layout and mode.
+THOROUGH = os.environ.get("DUALAD_PROFILE") == "deep"
+
+
+def battery(samples: Samples) -> Any:
+    """Parametrize a test with function, arguments and parameters of each sample."""
+    return pytest.mark.parametrize(
+        ("function", "args", "params"),
+        [
+            pytest.param(function, args, params, id=f"{name_of(function)}-{i}")
+            for function, calls in samples.items()
+            for i, (args, params) in enumerate(calls)
+        ],
+    )

@@ -1,6 +1,7 @@
 """Sample arguments for the rules that shape, move, reduce, join and order arrays.
 
-``SAMPLES[function]`` lists pairs ``(args, params)``.  Floating arrays are
+``SAMPLES[function]`` lists pairs ``(args, params)``, and so do the parts of it that
+are named like the tables of rules.  Floating arrays among the arguments are
 differentiated, everything else is constant.  No two entries of an array are equal, so
 that extremes and orders are smooth; ties and kinks have tests of their own.
 """
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 Sample = tuple[tuple[Any, ...], dict[str, Any]]
@@ -44,9 +46,9 @@ mask23 = np.array([[True, False, True], [False, True, True]])
 with_zero = np.array([[1.5, 0.0, -0.5, 2.0], [0.0, 0.5, 0.0, 1.0]])
 with_nan = np.array([[1.5, np.nan, -0.5], [0.25, 0.5, np.nan]])
 
-# fmt: off
-SAMPLES: dict[Callable[..., Any], list[Sample]] = {
-    # views
+Samples = dict[Callable[..., Any], list[Sample]]
+
+VIEWS: Samples = {
     np.swapaxes: [sample(x234, 0, 2), sample(x23, axis1=-1, axis2=0)],
     np.transpose: [sample(x234), sample(x234, (1, 2, 0)), sample(z23)],
     np.moveaxis: [sample(x234, 0, -1), sample(x234, (0, 1), (2, 0))],
@@ -61,7 +63,12 @@ SAMPLES: dict[Callable[..., Any], list[Sample]] = {
         sample(x234.T, -1),
         sample(x234.T, shape=(3, 8), order="A"),
     ],
-    np.ravel: [sample(x234), sample(x234.T), sample(x234, order="F"), sample(x23.T, "K")],
+    np.ravel: [
+        sample(x234),
+        sample(x234.T),
+        sample(x234, order="F"),
+        sample(x23.T, "K"),
+    ],
     np.diagonal: [sample(x34), sample(x34, 1), sample(x234, -1, 1, 2)],
     np.linalg.diagonal: [sample(x234, offset=1)],
     np.flip: [sample(x234), sample(x234, 1), sample(x234, axis=(0, -1))],
@@ -86,7 +93,13 @@ SAMPLES: dict[Callable[..., Any], list[Sample]] = {
     np.broadcast_arrays: [sample(x3, real(2, 1)), sample(x3, x3 + 1.0)],
     np.atleast_1d: [sample(real()), sample(x3), sample(real(), x23)],
     np.atleast_2d: [sample(real()), sample(x3), sample(x23), sample(x3, real())],
-    np.atleast_3d: [sample(real()), sample(x3), sample(x23), sample(x234), sample(x3, x23)],
+    np.atleast_3d: [
+        sample(real()),
+        sample(x3),
+        sample(x23),
+        sample(x234),
+        sample(x3, x23),
+    ],
     np.array_split: [sample(real(7), 3), sample(x234, [1, 2], axis=2)],
     np.split: [sample(x6, 3), sample(x234, 2, axis=-1)],
     np.hsplit: [sample(x34, 2), sample(x6, [2])],
@@ -95,7 +108,9 @@ SAMPLES: dict[Callable[..., Any], list[Sample]] = {
     np.trace: [sample(x34), sample(x34, -1), sample(x234, offset=1, axis1=1, axis2=2)],
     np.linalg.trace: [sample(x234, offset=-1)],
     np.copy: [sample(x23), sample(x23.T, "F"), sample(z3)],
-    # sums, products, differences
+}
+
+REDUCTIONS: Samples = {
     np.sum: [
         sample(x234),
         sample(x234, 1),
@@ -144,6 +159,23 @@ SAMPLES: dict[Callable[..., Any], list[Sample]] = {
         sample(x23, axis=1, where=mask23, initial=1.5),
         sample(z23, 1),
     ],
+    np.ptp: [sample(x23), sample(x23, 1), sample(x23, axis=0, keepdims=True)],
+    np.max: [
+        sample(x234),
+        sample(x234, 1),
+        sample(x234, axis=(0, -1), keepdims=True),
+        sample(x23, axis=1, initial=0.45),
+        sample(x23, axis=1, where=mask23, initial=-9.0),
+        sample(x3, axis=()),
+    ],
+    np.min: [
+        sample(x234),
+        sample(x234, axis=(0, -1), keepdims=True),
+        sample(x23, axis=1, where=mask23, initial=0.0),
+    ],
+}
+
+ACCUMULATIONS: Samples = {
     np.cumsum: [sample(x234), sample(x234, 1), sample(x23, axis=-1), sample(z3)],
     np.cumprod: [
         sample(x6),
@@ -160,21 +192,14 @@ SAMPLES: dict[Callable[..., Any], list[Sample]] = {
     ],
     np.ediff1d: [sample(x23), sample(x3, to_end=1.0, to_begin=[2.0, 3.0])],
     np.trapezoid: [sample(x23), sample(x23, x3), sample(x23, dx=0.5, axis=0)],
-    np.ptp: [sample(x23), sample(x23, 1), sample(x23, axis=0, keepdims=True)],
-    np.max: [
-        sample(x234),
-        sample(x234, 1),
-        sample(x234, axis=(0, -1), keepdims=True),
-        sample(x23, axis=1, initial=0.45),
-        sample(x23, axis=1, where=mask23, initial=-9.0),
-        sample(x3, axis=()),
+}
+
+NANS: Samples = {
+    np.nansum: [
+        sample(x23, 1),
+        sample(with_nan),
+        sample(with_nan, axis=0, keepdims=True),
     ],
-    np.min: [
-        sample(x234),
-        sample(x234, axis=(0, -1), keepdims=True),
-        sample(x23, axis=1, where=mask23, initial=0.0),
-    ],
-    np.nansum: [sample(x23, 1), sample(with_nan), sample(with_nan, axis=0, keepdims=True)],
     np.nanprod: [sample(x23, 1), sample(with_nan, axis=0)],
     np.nancumsum: [sample(x23, 1), sample(with_nan)],
     np.nancumprod: [sample(x23, 1), sample(with_nan, axis=1)],
@@ -183,7 +208,9 @@ SAMPLES: dict[Callable[..., Any], list[Sample]] = {
     np.nanstd: [sample(x23, 1), sample(with_nan), sample(with_nan, axis=1)],
     np.nanmax: [sample(x23, 1), sample(with_nan), sample(with_nan, axis=1)],
     np.nanmin: [sample(x23, 1), sample(with_nan), sample(with_nan, axis=0)],
-    # joining
+}
+
+JOINING: Samples = {
     np.concatenate: [
         sample([x3, x4]),
         sample([x23, real(1, 3), np.ones((2, 3))]),
@@ -204,7 +231,9 @@ SAMPLES: dict[Callable[..., Any], list[Sample]] = {
         sample(x3, x4, sparse=True),
         sample(x3, x4, copy=False),
     ],
-    # indexing
+}
+
+INDEXING: Samples = {
     np.take: [
         sample(x6, [0, 2, 2, -1]),
         sample(x34, np.array([[1, 1], [0, -1]]), axis=1),
@@ -227,7 +256,11 @@ SAMPLES: dict[Callable[..., Any], list[Sample]] = {
     ],
     np.compress: [sample([False, True], x34, axis=0), sample([True, False, True], x34)],
     np.extract: [sample(mask23, x23)],
-    np.delete: [sample(x6, [0, -1]), sample(x34, 1, axis=0), sample(x34, slice(0, 3, 2), 1)],
+    np.delete: [
+        sample(x6, [0, -1]),
+        sample(x34, 1, axis=0),
+        sample(x34, slice(0, 3, 2), 1),
+    ],
     np.insert: [
         sample(x6, 2, 5.0),
         sample(x34, [0, 2], real(3, 2), axis=1),
@@ -260,7 +293,12 @@ SAMPLES: dict[Callable[..., Any], list[Sample]] = {
         sample(x234, 1, axis=(0, 1)),
         sample(x23, (1, 2)),
     ],
-    np.tile: [sample(x3, 2), sample(x23, (2, 1, 3)), sample(x234, 2), sample(real(), (2,))],
+    np.tile: [
+        sample(x3, 2),
+        sample(x23, (2, 1, 3)),
+        sample(x234, 2),
+        sample(real(), (2,)),
+    ],
     np.pad: [
         sample(x3, 2),
         sample(x23, ((1, 0), (0, 2))),
@@ -270,7 +308,9 @@ SAMPLES: dict[Callable[..., Any], list[Sample]] = {
         sample(x23, (3, 1), mode="symmetric"),
         sample(x23, 4, mode="wrap"),
     ],
-    # ordering
+}
+
+ORDERING: Samples = {
     np.sort: [
         sample(x6),
         sample(x234, 1),
@@ -287,12 +327,31 @@ SAMPLES: dict[Callable[..., Any], list[Sample]] = {
         sample(x34, 0),
     ],
 }
-# fmt: on
-
 if hasattr(np, "unstack"):  # NumPy 2.1
-    SAMPLES |= {
+    VIEWS |= {
         np.unstack: [sample(x3), sample(x234, axis=1)],
         np.astype: [sample(x23, np.float64)],
+    }
+    ACCUMULATIONS |= {
         np.cumulative_sum: [sample(x3), sample(x23, axis=1, include_initial=True)],
         np.cumulative_prod: [sample(x3), sample(x23, axis=-2, include_initial=True)],
     }
+
+SAMPLES: Samples = {
+    **VIEWS,
+    **REDUCTIONS,
+    **ACCUMULATIONS,
+    **NANS,
+    **JOINING,
+    **INDEXING,
+    **ORDERING,
+}
+
+
+def cases(samples: Samples) -> list[Any]:
+    """Return samples as parameters of a test: function, args, params."""
+    return [
+        pytest.param(function, *call, id=f"{function.__name__}-{i}")
+        for function, calls in samples.items()
+        for i, call in enumerate(calls)
+    ]

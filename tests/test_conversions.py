@@ -176,7 +176,14 @@ def test_a_refused_write_leaves_the_plain_array_alone(mode: str) -> None:
 @MODES
 @pytest.mark.parametrize(
     "attribute",
-    ["data", "ctypes", "__array_interface__", "__array_struct__", "__index__", "__dlpack__"],
+    [
+        "data",
+        "ctypes",
+        "__array_interface__",
+        "__array_struct__",
+        "__index__",
+        "__dlpack__",
+    ],
 )
 def test_there_is_no_way_around_to_the_memory(attribute: str, mode: str) -> None:
     assert not seen(lambda x: hasattr(x, attribute), mode)

@@ -18,6 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from dualad import levels
 from dualad.arrays import ActiveArray, ActiveScalar
+from dualad.dispatch import NOTHING
 from dualad.errors import OverlappingWriteError
 from dualad.levels import Active, Level, bare, overlaps_itself
 from dualad.rules.indexing import gathered
@@ -34,7 +35,6 @@ from dualad.rules.views import copied, indexed
 Array = Any
 GATHERED = RULES[gathered]
 INDEXED = RULES[indexed]
-QUIET = {"all": "ignore"}
 
 
 class DualArray(ActiveArray):
@@ -76,15 +76,22 @@ class DualLevel(Level):
 
     # --- the kinds ----------------------------------------------------------------
 
-    def unary(self, rule: Rule, x: Any) -> Any:
-        """Push a tangent through an elementwise function of one array."""
-        return self.elementwise(rule, (x,))
+    def unary(self, rule: Rule, x: Any, params: Mapping[str, Any] = NOTHING) -> Any:
+        """Push a tangent through a function of one array."""
+        return getattr(self, rule.kind)(rule, (x,), params)
 
-    def binary(self, rule: Rule, x: Any, y: Any) -> Any:
-        """Push tangents through an elementwise function of two operands."""
-        return self.elementwise(rule, (x, y))
+    def binary(
+        self, rule: Rule, x: Any, y: Any, params: Mapping[str, Any] = NOTHING
+    ) -> Any:
+        """Push tangents through a function of two arrays."""
+        return getattr(self, rule.kind)(rule, (x, y), params)
 
-    def elementwise(self, rule: Rule, args: tuple[Any, ...]) -> Any:
+    def elementwise(
+        self,
+        rule: Rule,
+        args: tuple[Any, ...],
+        params: Mapping[str, Any] = NOTHING,  # noqa: ARG002 -- these have none
+    ) -> Any:
         """Push tangents through an elementwise function: partial times tangent."""
         if self.thread != get_ident():
             raise self.escaped()
@@ -99,8 +106,11 @@ class DualLevel(Level):
             if self.width is not None:
                 x_dot = self.raised(x_dot, np.ndim(x), np.ndim(z))
             if partial.__class__ is FunctionType:
-                with np.errstate(**QUIET):
+                if rule.is_quiet:
                     term = times(x_dot, partial(z, *primals))
+                else:
+                    with np.errstate(all="ignore"):
+                        term = times(x_dot, partial(z, *primals))
                 term_is_new = True
             else:
                 term = x_dot if partial == 1 else x_dot * partial
@@ -279,7 +289,7 @@ class DualLevel(Level):
         ]
         if all(x_dot is None for x_dot in differentiable) or z.dtype.kind not in "fc":
             return z
-        with np.errstate(**QUIET):
+        with np.errstate(all="ignore"):
             if self.width is None:
                 z_dot = pushed(differentiable)
             else:

@@ -29,20 +29,21 @@ def push(
     as its first axis.  A tangent that is None is zero.
     """
     level = DualLevel(width)
-    arguments = Arguments(f)
+    leaves: list[Any] = []
+    constants: list[tuple[str, Any]] = []
     with level:
         lifted = []
         for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
             place = f"argument {i}"
             if isinstance(primal, Const):
-                arguments.add_constant(place, primal.value)
+                constants.append((place, primal.value))
                 lifted.append(primal.value)
                 continue
-            lifter = Lifter(level, arguments, in_place=in_place)
+            lifter = Lifter(level, leaves, in_place=in_place)
             lifted.append(
                 map_tree(lifter.lift, primal, tangent, place=place, what="tangent")
             )
-        level.arguments = arguments
+        level.arguments = Arguments(f, leaves, constants)
         output = f(*lifted)
         return value_of(output, level), tangent_of(output, level)
 
@@ -50,12 +51,10 @@ def push(
 class Lifter:
     """Turns the leaves of one argument into dual arrays; a tied leaf is one array."""
 
-    def __init__(
-        self, level: DualLevel, arguments: Arguments, *, in_place: bool
-    ) -> None:
-        """Lift to ``level``."""
+    def __init__(self, level: DualLevel, leaves: list[Any], *, in_place: bool) -> None:
+        """Lift to ``level``, noting each array in ``leaves``."""
         self.level = level
-        self.arguments = arguments
+        self.leaves = leaves
         self.in_place = in_place
         self.known: dict[int, Any] = {}
 
@@ -67,7 +66,7 @@ class Lifter:
         primal = as_primal(x)
         dual = self.dual(place, primal, x_dot)
         if isinstance(bare(primal), np.ndarray):
-            self.arguments.add_leaf(place, primal, primal)
+            self.leaves.append((dual, None, primal, primal, place))
             self.known[id(x)] = dual
         return dual
 

@@ -1,6 +1,6 @@
 """Shadows: the memory in which cotangents accumulate, and its one door.
 
-Only the ``accumulate`` methods of this module add into derivative memory.  A shadow
+Only the ``accumulate`` methods of this module (and ``receive``, their short cut) add into derivative memory.  A shadow
 starts *fresh*: known to be zero, with no memory yet.  What is an alias in the primal
 is an alias here: a view's shadow is the same view of its owner's shadow.
 """
@@ -74,41 +74,51 @@ class Shadow:
         ``is_new`` says that the pullback just made it.  Otherwise it is adopted only
         if the reference count shows that it was made for this call alone.
         """
-        if contribution.__class__ is Scatter:
+        kind = contribution.__class__
+        if kind is Scatter:
             scatter_into(self.materialised(below), contribution)
-            return
-        memory = self.memory
-        if memory is not None:
-            add(memory, contribution)
-            return
-        like = self.like
-        if contribution.__class__ is np.ndarray and not below:
+        elif self.memory is not None:
+            add(self.memory, contribution)
+        elif below:
+            self.accumulate_first(contribution, below, is_new=is_new)
+        elif kind is np.ndarray:
+            like = self.like
             if (
                 (is_new or getrefcount(contribution) == UNSHARED)
                 and contribution.shape == like.shape
-                and contribution.dtype == shadow_dtype(like)
+                and contribution.dtype is like.dtype
                 and contribution.strides == like.strides
                 and contribution.base is None
                 and contribution.flags.writeable
             ):
                 self.memory = contribution
             else:
-                # One pass: a copy in the primal's layout instead of zeros and a sum.
-                self.memory = np.empty_like(like, dtype=shadow_dtype(like))
-                if contribution.shape != like.shape:
-                    contribution = fitted(contribution, like.shape)
-                if contribution.dtype.kind == "c" and like.dtype.kind != "c":
-                    contribution = contribution.real
-                self.memory[...] = contribution
-        elif not below and isinstance(contribution, np.generic | float | int):
+                self.copy_first(contribution)
+        elif kind is np.float64 and self.like.dtype.kind == "f":
             # The cotangent of a sum over everything: one number for each element.
-            if contribution.dtype.kind == "c" and like.dtype.kind != "c":
-                contribution = contribution.real
-            self.memory = np.empty_like(like, dtype=shadow_dtype(like))
+            self.memory = np.empty_like(self.like, dtype=shadow_dtype(self.like))
             self.memory.fill(contribution)
-        elif (
+        else:
+            add(self.materialised(below), contribution)
+
+    def copy_first(self, contribution: Array) -> None:
+        """Copy a first contribution into the primal's layout: no zeros, no sum."""
+        like = self.like
+        dtype = shadow_dtype(like)
+        if contribution.shape != like.shape:
+            contribution = fitted(contribution, like.shape)
+        if contribution.dtype.kind == "c" and dtype.kind != "c":
+            contribution = contribution.real
+        self.memory = np.empty_like(like, dtype=dtype)
+        self.memory[...] = contribution
+
+    def accumulate_first(
+        self, contribution: Array, below: tuple[Level, ...], *, is_new: bool
+    ) -> None:
+        """Accumulate the first contribution where other levels run below."""
+        like = self.like
+        if (
             is_new
-            and below
             and np.shape(contribution) == like.shape
             and contribution.dtype == shadow_dtype(like)
             and levels.is_full(contribution, below)
@@ -245,20 +255,13 @@ class ViewShadow:
         parent.accumulate(back, below)
 
 
-def accumulate(
-    shadow: Any, contribution: Array, below: tuple[Level, ...], *, is_new: bool = False
-) -> None:
-    """Add a contribution into a shadow."""
-    shadow.accumulate(contribution, below, is_new=is_new)
-
-
 def looked_through(views: list[ViewShadow], memory: Array) -> Array:
     """Apply the views one after the other, keeping the result writable."""
     for view in views:
         memory = view.function(memory, **view.params)
-    plain = bare(memory)
-    if not plain.flags.writeable and not any(view.overlaps for view in views):
-        plain.flags.writeable = True  # np.diagonal gives read-only views
+    for plain in levels.plain_parts(memory):
+        if not plain.flags.writeable and not any(view.overlaps for view in views):
+            plain.flags.writeable = True  # np.diagonal gives read-only views
     return memory
 
 
@@ -324,14 +327,20 @@ def _count_of_an_unshared_array() -> int:
     class Probe:
         __slots__ = ("seen",)
 
-        def accumulate(self, contribution: Array, below: Any, *, is_new: bool) -> None:  # noqa: ARG002
+        def accumulate(
+            self,
+            contribution: Array,
+            below: Any,  # noqa: ARG002 -- the real method's signature
+            *,
+            is_new: bool = False,  # noqa: ARG002 -- as above
+        ) -> None:
             self.seen = getrefcount(contribution)
 
-    def made(*_: Any) -> Array:
+    def made() -> Array:
         return np.multiply(np.ones(1), 2.0)
 
     probe = Probe()
-    accumulate(probe, made(), (), is_new=False)
+    probe.accumulate(made(), ())
     return probe.seen
 
 

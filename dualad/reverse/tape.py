@@ -2,8 +2,9 @@
 
 A step is a tuple that starts with the function that pulls it:
 
-    (pull_real | pull_any, z_shadow, z, arrays, sources, rule)   elementwise
-    (pull_rule, z_shadow, z, arrays, sources, rule, params)
+    (pull_real, z_shadow, z, arrays, sources, rule, params)   elementwise, float64
+    (pull_any, ..., the same fields)                          elementwise, the rest
+    (pull_rule, ..., the same fields)                         all other kinds
     (pull_read, z_shadow, x_shadow, index)             one element, in O(1)
     (pull_write, write)                                see `writes`
     (pull_leaf, shadow)                                an array made by np.zeros_like
@@ -21,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from dualad import dispatch
+from dualad.dispatch import NOTHING
 from dualad.arrays import ActiveArray, ActiveScalar
 from dualad.errors import OverlappingWriteError
 from dualad.levels import Active, Level, bare, overlaps_itself
 from dualad.reverse.constants import Constants
-from dualad.reverse.shadow import ScalarShadow, Shadow, ViewShadow, accumulate
+from dualad.reverse.shadow import ScalarShadow, Shadow, ViewShadow
 from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
 from dualad.reverse.writes import (
     AddAt,
@@ -64,116 +65,135 @@ class Tape(Level):
         self.steps: list[Step] = []
         self.record = self.steps.append
         self.constants = Constants(check=check_constants)
+        self.protected = self.constants.protected
         self.undone: list[Write] = []
         self.arguments: Any = None
         self.written: set[Any] = set()
         self.marked = 0
+        self.hushed: Any = None
         self.pull = pull_any if self.below else pull_real
 
     # --- recording ----------------------------------------------------------------
 
-    def unary(self, rule: Rule, x: Any) -> Any:
-        """Run an elementwise function of one array: the usual case, made short."""
+    def unary(self, rule: Rule, x: Any, params: Mapping[str, Any] = NOTHING) -> Any:
+        """Run a function of one array of ours: the usual case, made short."""
         if self.thread != get_ident():
             raise self.escaped()
         a = x.primal
-        z = rule.evaluate(a)
-        partial = rule.partials[0]
-        if partial is None:
+        if params:
+            params = {k: self.protected(v) for k, v in params.items()}
+            z = rule.evaluate(a, **params)
+        else:
+            z = rule.evaluate(a)
+        formula = rule.formulas[0]
+        if formula is None:
             return z
         keep_z, (keep_a,) = rule.keeps[1]
-        kept_z = z if keep_z else None
         kept = (a if keep_a else None,)
-        sources = ((x.shadow, partial),)
-        if z.__class__ is ndarray:
-            z_shadow = Shadow(z)
-            pull = self.pull if z.dtype is F64 else pull_any
-            self.record((pull, z_shadow, kept_z, kept, sources, rule))
-            return ShadowedArray(z, z_shadow, self)
-        active = self.new(z)
-        self.record((pull_any, active.shadow, kept_z, kept, sources, rule))
-        return active
+        sources = ((x.shadow, formula),)
+        if z.__class__ is ndarray and z.dtype is F64 and rule.kind == "elementwise":
+            shadow = Shadow(z)
+            self.record(
+                (self.pull, shadow, z if keep_z else None, kept, sources, rule, params)
+            )
+            return ShadowedArray(z, shadow, self)
+        return self.recorded(rule, z, z if keep_z else None, kept, sources, params)
 
-    def binary(self, rule: Rule, x: Any, y: Any) -> Any:
-        """Run an elementwise function of two operands, at least one of them ours."""
+    def binary(
+        self, rule: Rule, x: Any, y: Any, params: Mapping[str, Any] = NOTHING
+    ) -> Any:
+        """Run a function of two arrays, of which at least one is ours."""
         if self.thread != get_ident():
             raise self.escaped()
-        partial_x, partial_y = rule.partials
-        is_x = x.__class__ in CARRIERS and x.level is self
-        is_y = y.__class__ in CARRIERS and y.level is self
-        if is_x and is_y:
-            a, b = x.primal, y.primal
-            z = rule.evaluate(a, b)
-            if partial_x is None or partial_y is None:
-                # np.copysign, np.heaviside ...: one of the two has no derivative.
-                return self.binary(rule, *stilled(rule, x, y))
-            sources: Any = ((x.shadow, partial_x), (y.shadow, partial_y))
-            keep_z, (keep_a, keep_b) = rule.keeps[3]
-        elif is_x:
+        formula_x, formula_y = rule.formulas
+        if y.__class__ not in CARRIERS or y.level is not self:
             a, b = x.primal, y
-            z = rule.evaluate(a, b)
-            if partial_x is None:
-                return z
-            sources = ((x.shadow, partial_x),)
+            sources: Any = ((x.shadow, formula_x),) if formula_x is not None else ()
             keep_z, (keep_a, keep_b) = rule.keeps[1]
-            if keep_b and b.__class__ is not float:
-                b = self.constants.protected(b)
-        else:
+            kept_a, kept_b = a, self.protected(b) if keep_b else None
+        elif x.__class__ not in CARRIERS or x.level is not self:
             a, b = x, y.primal
-            z = rule.evaluate(a, b)
-            if partial_y is None:
-                return z
-            sources = ((y.shadow, partial_y),)
+            sources = ((y.shadow, formula_y),) if formula_y is not None else ()
             keep_z, (keep_a, keep_b) = rule.keeps[2]
-            if keep_a and a.__class__ is not float:
-                a = self.constants.protected(a)
-        kept_z = z if keep_z else None
-        kept = (a if keep_a else None, b if keep_b else None)
-        if z.__class__ is ndarray:
-            z_shadow = Shadow(z)
-            pull = self.pull if z.dtype is F64 else pull_any
-            self.record((pull, z_shadow, kept_z, kept, sources, rule))
-            return ShadowedArray(z, z_shadow, self)
-        active = self.new(z)
-        self.record((pull_any, active.shadow, kept_z, kept, sources, rule))
-        return active
+            kept_a, kept_b = self.protected(a) if keep_a else None, b
+        else:
+            kept_a, kept_b = a, b = x.primal, y.primal
+            sources = ((x.shadow, formula_x), (y.shadow, formula_y))
+            if formula_x is None or formula_y is None:
+                sources = tuple(source for source in sources if source[1] is not None)
+            keep_z, (keep_a, keep_b) = rule.keeps[3]
+        if params:
+            params = {k: self.protected(v) for k, v in params.items()}
+            z = rule.evaluate(a, b, **params)
+        else:
+            z = rule.evaluate(a, b)
+        kept = (kept_a if keep_a else None, kept_b if keep_b else None)
+        if (
+            z.__class__ is ndarray
+            and z.dtype is F64
+            and rule.kind == "elementwise"
+            and sources
+        ):
+            shadow = Shadow(z)
+            self.record(
+                (self.pull, shadow, z if keep_z else None, kept, sources, rule, params)
+            )
+            return ShadowedArray(z, shadow, self)
+        return self.recorded(rule, z, z if keep_z else None, kept, sources, params)
 
-    def linear(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
-        """Run a function and record its pullbacks."""
+    def elementwise(
+        self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any] = NOTHING
+    ) -> Any:
+        """Run a function of any number of arrays and record its formulas."""
         if self.thread != get_ident():
             raise self.escaped()
-        arrays, kept, sources = [], [], []
+        arrays: list[Any] = []
+        kept: list[Any] = []
+        sources: Any = []
         for i, x in enumerate(args):
             if x.__class__ in CARRIERS and x.level is self:
-                a = x.primal
-                arrays.append(a)
-                kept.append(a)
-                pullback = rule.pullbacks[0 if rule.variadic else i]
-                if pullback is not None:
-                    sources.append((x.shadow, pullback, i))
+                arrays.append(x.primal)
+                kept.append(x.primal)
+                formula = rule.formulas[0 if rule.variadic else i]
+                if rule.variadic:
+                    formula = at_position(formula, i)
+                if formula is not None:
+                    sources.append((x.shadow, formula))
             else:
                 arrays.append(x)
-                kept.append(self.constants.protected(x))
-        if params:
-            params = {k: self.constants.protected(v) for k, v in params.items()}
-            z = rule.primal(*arrays, **params)
-        else:
-            z = rule.primal(*arrays)
-        if not sources or z.dtype.kind not in "fc":
+                kept.append(self.protected(x))
+        params = {k: self.protected(v) for k, v in params.items()}
+        z = rule.primal(*arrays, **params)
+        return self.recorded(rule, z, z, tuple(kept), tuple(sources), params)
+
+    linear = multilinear = general = elementwise
+
+    def recorded(  # noqa: PLR0913 -- the fields of a step
+        self,
+        rule: Rule,
+        z: Array,
+        kept_z: Array,
+        kept: tuple[Any, ...],
+        sources: tuple[Any, ...],
+        params: Mapping[str, Any],
+    ) -> Any:
+        """Record one step and return its output as an active value."""
+        if not sources:
+            return z
+        if z.dtype is not F64 and z.dtype.kind not in "fc":
             return z
         if z.__class__ is ndarray or isinstance(z, ActiveArray):
             if bare(z).base is not None:
-                z = unaliased(z, arrays)
+                z = unaliased(z, sources)
+                kept_z = None if kept_z is None else z
             shadow: Any = Shadow(z)
             active: Any = ShadowedArray(z, shadow, self)
         else:
             shadow = ScalarShadow(z)
             active = ShadowedScalar(z, shadow, self)
-        self.record((pull_rule, shadow, z, kept, sources, rule, params))
+        pull = pull_any if rule.kind == "elementwise" else pull_rule
+        self.record((pull, shadow, kept_z, kept, sources, rule, params))
         return active
-
-    multilinear = linear
-    general = linear
 
     def alias(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         """Take a view: its shadow is the same view of the shadow, without a record."""
@@ -205,7 +225,7 @@ class Tape(Level):
         if is_basic(index) or np.may_share_memory(bare(part), bare(x.primal)):
             shadow = ViewShadow(x.shadow, INDEXED, indexed, {"index": index}, part)
             return ShadowedArray(part, shadow, self)
-        return self.linear(GATHERED, (x,), {"index": index})
+        return self.unary(GATHERED, x, {"index": index})
 
     def write(self, x: Any, index: Any, value: Any) -> None:
         """Write ``x[index] = value``; what is overwritten is saved if it is needed."""
@@ -240,7 +260,7 @@ class Tape(Level):
             raise OverlappingWriteError(plain.strides, plain.shape)
         if self.arguments is not None:
             self.arguments.check_write(self, plain)
-        return index if is_basic(index) else self.constants.protected(index)
+        return index if is_basic(index) else self.protected(index)
 
     def saved(self, x: Any, index: Any) -> Array:
         """Return what a write will overwrite, if an earlier step may need it."""
@@ -296,17 +316,25 @@ class Tape(Level):
         self.constants.verify()
         steps = self.steps
         try:
-            with np.errstate(all="ignore"):
-                if keep:
-                    for step in reversed(steps):
-                        step[0](self, step)
-                else:
-                    while steps:
-                        step = steps.pop()
-                        step[0](self, step)
+            if keep:
+                for step in reversed(steps):
+                    step[0](self, step)
+            else:
+                while steps:
+                    step = steps.pop()
+                    step[0](self, step)
         finally:
+            if self.hushed is not None:
+                self.hushed.__exit__()
+                self.hushed = None
             while self.undone:
                 self.undone.pop().swap()
+
+    def hush(self) -> None:
+        """Silence NumPy's warnings until the sweep ends: the function did not warn."""
+        if self.hushed is None:
+            self.hushed = np.errstate(all="ignore")
+            self.hushed.__enter__()
 
     def __str__(self) -> str:
         """Return one line per step: what ran, on what shapes."""
@@ -315,17 +343,19 @@ class Tape(Level):
         return "\n".join(lines)
 
 
-def pull_real(tape: Tape, step: Step) -> None:  # noqa: ARG001 -- as all pulls
+def pull_real(tape: Tape, step: Step) -> None:
     """Pull an elementwise step whose cotangent is a plain float64 array.
 
     The twin of :func:`pull_any` for the usual case.  The cotangent is needed no more
     afterwards and nobody else holds it, so the last contribution takes its memory.
     """
-    _, z_shadow, z, arrays, sources, rule = step
+    _, z_shadow, z, arrays, sources, rule, _ = step
     z_bar = z_shadow.memory
     if z_bar is None:
         return
     z_shadow.memory = None
+    if not rule.is_quiet:
+        tape.hush()
     last = sources[-1]
     for source in sources:
         shadow, partial = source
@@ -347,11 +377,13 @@ def pull_real(tape: Tape, step: Step) -> None:  # noqa: ARG001 -- as all pulls
 
 def pull_any(tape: Tape, step: Step) -> None:
     """Add cotangent times partial into each argument's shadow."""
-    _, z_shadow, z, arrays, sources, rule = step
+    _, z_shadow, z, arrays, sources, rule, _ = step
     z_bar = z_shadow.memory
     if z_bar is None:
         return
     z_shadow.memory = None
+    if not rule.is_quiet:
+        tape.hush()
     below = tape.below
     times = strong if rule.singular else multiply
     for shadow, partial in sources:
@@ -371,12 +403,11 @@ def pull_rule(tape: Tape, step: Step) -> None:
     if z_bar is None:
         return
     z_shadow.memory = None
+    if not rule.is_quiet:
+        tape.hush()
     below = tape.below
-    for shadow, pullback, i in sources:
-        if rule.variadic:
-            accumulate(shadow, pullback(z_bar, i, z, *arrays, **params), below)
-        else:
-            accumulate(shadow, pullback(z_bar, z, *arrays, **params), below)
+    for shadow, pullback in sources:
+        shadow.accumulate(pullback(z_bar, z, *arrays, **params), below)
 
 
 def pull_read(tape: Tape, step: Step) -> None:
@@ -385,7 +416,7 @@ def pull_read(tape: Tape, step: Step) -> None:
     z_bar = z_shadow.memory
     if z_bar is not None:
         z_shadow.memory = None
-        accumulate(x_shadow, Scatter(index, z_bar, unique=True), tape.below)
+        x_shadow.accumulate(Scatter(index, z_bar, unique=True), tape.below)
 
 
 def pull_leaf(tape: Tape, step: Step) -> None:  # noqa: ARG001 -- as all pulls
@@ -400,18 +431,15 @@ ndarray = np.ndarray
 multiply = np.multiply
 
 
-def stilled(rule: Rule, x: Any, y: Any) -> tuple[Any, Any]:
-    """Return two active operands, the one without a derivative as a constant."""
-    return tuple(  # type: ignore[return-value]
-        operand.primal if partial is None else operand
-        for operand, partial in zip((x, y), rule.partials, strict=True)
-    )
+def at_position(pullback: Any, i: int) -> Any:
+    """Return the pullback of one argument of a variadic function."""
+    return lambda z_bar, *rest, **params: pullback(z_bar, i, *rest, **params)
 
 
-def unaliased(z: Array, arrays: list[Array]) -> Array:
+def unaliased(z: Array, sources: tuple[Any, ...]) -> Array:
     """Return a result that shares no memory with an argument: a copy where it did."""
-    for x in arrays:
-        plain = bare(x)
+    for shadow, _ in sources:
+        plain = bare(shadow.like)
         if type(plain) is np.ndarray and np.may_share_memory(bare(z), plain):
             return copied(z, order="K")
     return z
@@ -439,6 +467,6 @@ def described(step: Step) -> str:
         return f"read {np.shape(step[2].like)}[{step[3]!r:.40}]"
     if kind is pull_leaf:
         return f"leaf {np.shape(step[1].like)}"
-    _, z_shadow, _, _, sources, rule, *_ = step
+    _, z_shadow, _, _, sources, rule, _ = step
     shapes = ", ".join(str(np.shape(source[0].like)) for source in sources)
     return f"{rule.name} {shapes} -> {np.shape(z_shadow.like)}"

@@ -16,7 +16,7 @@ from dualad.errors import (
     ShadowMismatchError,
 )
 from dualad.levels import Active, bare
-from dualad.reverse.shadow import ScalarShadow, Shadow, accumulate
+from dualad.reverse.shadow import ScalarShadow, Shadow
 from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
 from dualad.reverse.tape import Tape
 from dualad.structs import (
@@ -31,6 +31,7 @@ from dualad.structs import (
 )
 
 Array = Any
+ONE = np.float64(1.0)
 PLACES = tuple(f"argument {i}" for i in range(10))
 
 
@@ -53,32 +54,51 @@ class Recording:
         """Run ``f``; ``shadows`` are the caller's, one tree per argument."""
         self.tape = tape = Tape(check_constants=check_constants)
         self.copies = copies
-        self.inputs: list[tuple[Any, Any, Any, Any]] = []  # shadow, given, ours, theirs
-        self.known: dict[int, Any] = {}
-        self.arguments = tape.arguments = Arguments(f)
+        self.leaves: list[tuple[Any, Any, Any, Any, Any]] = []  # see `lift`
+        self.args: list[Any] = []
+        constants: list[tuple[str, Any]] = []
+        lifted: list[Any] = []
         with tape:
-            lifted: list[Any] = []
-            self.args: list[Any] = []
             for i, arg in enumerate(args):
-                place = PLACES[i] if i < len(PLACES) else f"argument {i}"
                 if arg.__class__ is Const:
-                    self.arguments.add_constant(place, arg.value)
+                    constants.append((f"argument {i}", arg.value))
                     lifted.append(arg.value)
                     continue
-                self.known = {}
-                given = None if shadows is None else (shadows[i],)
-                tree = map_tree(self.lift, arg, *(given or ()), place=place)
-                lifted.append(tree)
-                self.args.append(tree)
+                self.known: dict[int, Any] = {}
+                place = PLACES[i] if i < len(PLACES) else f"argument {i}"
+                if shadows is None:
+                    lifted.append(map_tree(self.lift, arg, place=place))
+                else:
+                    lifted.append(map_tree(self.lift, arg, shadows[i], place=place))
+                self.args.append(arg)
+            tape.arguments = Arguments(f, self.leaves, constants)
+            if not copies:
+                self.output = f(*lifted)
+                return
             try:
                 self.output = f(*lifted)
             finally:
-                if copies:
-                    self.write_back()
+                self.write_back()
 
     def lift(self, place: Any, x: Any, x_bar: Any = None) -> Any:
-        """Return a leaf as a shadowed array; one that is tied is the same again."""
-        primal = x if x.__class__ is np.ndarray else as_primal(x)
+        """Return a leaf as a shadowed array; one that is tied is the same again.
+
+        For each, ``leaves`` holds its shadow, the caller's shadow or None, our array,
+        the caller's array, and its place.
+        """
+        if x.__class__ is not np.ndarray or x_bar is not None or self.copies:
+            return self.lift_any(place, x, x_bar)
+        active = self.known.get(id(x))
+        if active is None:
+            shadow = Shadow(x)
+            shadow.captured = True  # its memory existed before the call
+            active = self.known[id(x)] = ShadowedArray(x, shadow, self.tape)
+        self.leaves.append((active.shadow, None, x, x, place))
+        return active
+
+    def lift_any(self, place: Any, x: Any, x_bar: Any) -> Any:
+        """Lift a number, or an array that is copied or has a shadow of the caller's."""
+        primal = as_primal(x)
         if not isinstance(bare(primal), np.ndarray):
             if x_bar is not None:
                 raise NotDifferentiableError(
@@ -88,27 +108,25 @@ class Recording:
                     "that a shadow could share.",
                 )
             scalar = ScalarShadow(primal)
-            self.inputs.append((scalar, None, None, None))
+            self.leaves.append((scalar, None, None, None, place))
             return ShadowedScalar(primal, scalar, self.tape)
-        tied = self.known.get(id(x))
-        if tied is not None:
-            return tied
+        active = self.known.get(id(x))
         original = primal
-        if self.copies:
-            primal = primal.copy("K")
-            bare(primal).flags.writeable = bare(original).flags.writeable
-        shadow = Shadow(primal)
-        shadow.captured = True  # its memory existed before the call
-        if x_bar is not None:
-            use_given(shadow, x_bar, place)
-        self.inputs.append((shadow, x_bar, primal, original))
-        self.arguments.leaves.append((place, primal, original))
-        self.known[id(x)] = active = ShadowedArray(primal, shadow, self.tape)
+        if active is None:
+            if self.copies:
+                primal = primal.copy("K")
+                bare(primal).flags.writeable = bare(original).flags.writeable
+            shadow = Shadow(primal)
+            shadow.captured = True
+            if x_bar is not None:
+                use_given(shadow, x_bar, place)
+            active = self.known[id(x)] = ShadowedArray(primal, shadow, self.tape)
+        self.leaves.append((active.shadow, x_bar, active.primal, original, place))
         return active
 
     def write_back(self) -> None:
         """Leave in the caller's arrays what ``f`` wrote into our copies."""
-        for shadow, _, ours, theirs in self.inputs:
+        for shadow, _, ours, theirs, _ in self.leaves:
             if shadow in self.tape.written:
                 theirs[...] = ours
 
@@ -119,6 +137,10 @@ class Recording:
     def seed_scalar(self, operator: str) -> None:
         """Seed the output with one; it must be one real number."""
         z = self.output
+        if z.__class__ is ShadowedScalar and z.primal.__class__ is np.float64:
+            if z.level is self.tape:
+                z.shadow.accumulate(ONE, ())
+                return
         if not isinstance(z, Active):
             if not isinstance(z, int | float | np.number) and np.ndim(z) != 0:
                 raise ScalarOutputError(operator, z)
@@ -138,42 +160,44 @@ class Recording:
 
     def seed(self, z: Any, z_bar: Array) -> None:
         """Add a cotangent into the shadow of one output."""
-        accumulate(z.shadow, z_bar, self.tape.below)
+        z.shadow.accumulate(z_bar, self.tape.below)
 
     def cotangents(self) -> list[Tree]:
         """Return what has accumulated for each differentiated argument, delivered."""
-        self.known = {}
-        return [map_tree(self.deliver, arg) for arg in self.args]
+        leaves = iter(self.leaves)
 
-    def deliver(self, _: Any, x: Any) -> Array:
-        """Return the cotangent of one leaf; tied leaves have one and the same."""
-        shadow = x.shadow
-        found = self.known.get(id(shadow))
-        if found is None:
-            found = self.known[id(shadow)] = self.delivered(shadow)
-        return found
+        def deliver(_: Any, __: Any) -> Array:
+            shadow = next(leaves)[0]
+            memory = shadow.memory
+            if memory is None or memory.dtype is not shadow.like.dtype:
+                return self.delivered(shadow)
+            return memory
+
+        return [map_tree(deliver, arg) for arg in self.args]
 
     def delivered(self, shadow: Any) -> Array:
         """Return the cotangent of one input, in its dtype; zeros if nothing came."""
         like, memory = shadow.like, shadow.memory
         if memory is None:
             zeros = np.zeros_like(bare(like))
-            return zeros if isinstance(bare(like), np.ndarray) else zeros[()]
-        if memory.dtype != like.dtype:
+            memory = zeros if isinstance(bare(like), np.ndarray) else zeros[()]
+        elif memory.dtype != like.dtype:
             memory = memory.astype(like.dtype)
+        shadow.memory = memory  # tied leaves get one and the same array
         return memory
 
     def reset(self) -> None:
         """Make the shadows of the inputs fresh again."""
-        for shadow, *_ in self.inputs:
+        for shadow, *_ in self.leaves:
             shadow.memory = None
 
     def add_to_given(self) -> None:
         """Add to the caller's shadows what could not accumulate there directly."""
-        for shadow, x_bar, _, _ in self.inputs:
-            if x_bar is None or shadow.memory is None or shadow.memory is x_bar:
-                continue
-            np.add(x_bar, shadow.memory, out=x_bar, casting="same_kind")
+        for shadow, x_bar, *_ in self.leaves:
+            if x_bar is not None and shadow.memory is not None:
+                if shadow.memory is not x_bar:
+                    np.add(x_bar, shadow.memory, out=x_bar, casting="same_kind")
+                shadow.memory = None  # a tied leaf comes again: its part is added
 
 
 def use_given(shadow: Shadow, x_bar: Any, path: Any) -> None:

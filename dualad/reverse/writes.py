@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualad.levels import Active, bare
-from dualad.reverse.shadow import accumulate
 from dualad.rules.views import copied
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class Write:
         extra = np.ndim(self.value.like) - np.ndim(moved)
         if extra > 0:
             moved = np.reshape(moved, (1,) * extra + np.shape(moved))
-        accumulate(self.value, moved, tape.below, is_new=True)
+        self.value.accumulate(moved, tape.below, is_new=True)
 
     def undo(self, tape: Tape) -> None:
         """Bring the overwritten values back, if a step needs them."""
@@ -81,9 +80,8 @@ class AddAt(Write):
         """Give every added element the cotangent of where it went, then undo."""
         memory = self.shadow.known(tape.below)
         if memory is not None and self.value is not None:
-            accumulate(
-                self.value, element_copy(memory, self.index), tape.below, is_new=True
-            )
+            moved = element_copy(memory, self.index)
+            self.value.accumulate(moved, tape.below, is_new=True)
         self.undo(tape)
 
 

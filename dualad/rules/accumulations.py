@@ -99,8 +99,7 @@ def cumulative(
     function: Any, first: float, x: Array, axis: Any, dtype: Any, *, initial: bool
 ) -> Array:
     """Accumulate as the array API does: an axis is needed unless there is one only."""
-    if np.ndim(x) == 0:
-        raise ValueError("Input array must be at least 1-d.")
+    x = np.atleast_1d(x)
     if axis is None:
         if np.ndim(x) > 1:
             raise ValueError(

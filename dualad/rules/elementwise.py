@@ -108,11 +108,11 @@ elementwise(np.add,         1,
 elementwise(np.subtract,    1,
                            -1)
 elementwise(np.multiply,    lambda z, x, y: y,
-                            lambda z, x, y: x)
+                            lambda z, x, y: x,                      is_quiet=True)
 elementwise(np.divide,      lambda z, x, y: inverse(y),
                             lambda z, x, y: -z / y,                 singular=True)
 elementwise(np.reciprocal,  lambda y, x: -y * y,                    singular=True)
-elementwise(np.square,      lambda y, x: 2 * x)
+elementwise(np.square,      lambda y, x: 2 * x,                    is_quiet=True)
 elementwise(np.power,       lambda z, x, y: power_by_base(pow, x, y),
                             lambda z, x, y: power_by_exponent(z, x), singular=True)
 elementwise(np.float_power, lambda z, x, y: power_by_base(np.float_power, x, y),
@@ -127,7 +127,7 @@ elementwise(np.fmod,        1,
 
 elementwise(np.sqrt,        lambda y, x: 0.5 / y,                   singular=True)
 elementwise(np.cbrt,        lambda y, x: 1 / (3 * y * y),           singular=True)
-elementwise(np.exp,         lambda y, x: y)
+elementwise(np.exp,         lambda y, x: y,                         is_quiet=True)
 elementwise(np.exp2,        lambda y, x: y * LOG_2)
 elementwise(np.expm1,       lambda y, x: np.exp(x))  # y + 1 loses small values
 elementwise(np.log,         lambda y, x: 1 / x,                     singular=True)
@@ -141,8 +141,8 @@ elementwise(np.logaddexp2,  lambda z, x, y: np.exp2(log_share(z, x, y, 1.0)),
 
 # --- trigonometric ---------------------------------------------------------------
 
-elementwise(np.sin,         lambda y, x: np.cos(x))
-elementwise(np.cos,         lambda y, x: -np.sin(x))
+elementwise(np.sin,         lambda y, x: np.cos(x),                 is_quiet=True)
+elementwise(np.cos,         lambda y, x: -np.sin(x),                is_quiet=True)
 elementwise(np.tan,         lambda y, x: 1 + y * y)
 elementwise(np.arcsin,      lambda y, x: 1 / cosine(y, x),          singular=True)
 elementwise(np.arccos,      lambda y, x: -1 / cosine(RIGHT_ANGLE - y, x), singular=True)
@@ -160,7 +160,7 @@ elementwise(np.deg2rad,     DEGREE)
 
 elementwise(np.sinh,        lambda y, x: np.cosh(x))
 elementwise(np.cosh,        lambda y, x: np.sinh(x))
-elementwise(np.tanh,        lambda y, x: 1 - y * y)
+elementwise(np.tanh,        lambda y, x: 1 - y * y,                 is_quiet=True)
 elementwise(np.arcsinh,     lambda y, x: 1 / np.cosh(y))            # no overflow
 elementwise(np.arccosh,     lambda y, x: 1 / np.sinh(y),            singular=True)
 elementwise(np.arctanh,     lambda y, x: 1 / ((1 - x) * (1 + x)),   singular=True)

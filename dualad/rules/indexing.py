@@ -38,23 +38,21 @@ def along(axis: Any, index: Any, ndim: int) -> tuple[Any, ...]:
 
 
 def within(indices: Any, length: int, mode: str) -> Array:
-    """Return indices as ``np.take`` and ``np.put`` read them in this ``mode``."""
+    """Return valid indices as numbers from zero, as ``np.take`` reads them."""
     indices = np.asarray(indices)
     if mode == "wrap":
         return indices % length
     if mode == "clip":
         return np.clip(indices, 0, length - 1)
-    outside = (indices < -length) | (indices >= length)
-    if np.any(outside):
-        raise IndexError(
-            f"index {indices[outside].flat[0]} is out of bounds for axis with size "
-            f"{length}"
-        )
     return np.where(indices < 0, indices + length, indices)
 
 
-def scattered(y_bar: Array, indices: Array, axis: Any, x: Array) -> Scatter:
+def scattered(y_bar: Array, indices: Array, axis: Any, x: Array) -> Any:
     """Say that ``y_bar`` belongs at ``indices`` along an axis, or of the flat array."""
+    if np.ndim(x) == 0:
+        return np.sum(y_bar)
+    if np.size(x) == 0:  # NumPy takes anything from it as long as the result is empty
+        return np.zeros(np.shape(x))
     if axis is None:
         return Scatter(at_labels(indices, np.shape(x)), y_bar)
     return Scatter(along(axis, indices, np.ndim(x)), y_bar)
@@ -91,7 +89,7 @@ def untaken(
     indices: Any,
     axis: Any = None,
     mode: str = "raise",
-) -> Scatter:
+) -> Any:
     """Put what was taken back at its indices."""
     length = np.size(a) if axis is None else np.shape(a)[axis]
     return scattered(y_bar, within(indices, length, mode), axis, a)
@@ -113,7 +111,7 @@ def untaken_along(
     arr: Array,
     indices: Array,
     axis: Any = -1,
-) -> Scatter:
+) -> Any:
     """Put what was taken along an axis back at its indices."""
     if axis is None:
         return scattered(y_bar, within(indices, np.size(arr), "raise"), None, arr)
@@ -140,22 +138,27 @@ linear(np.take_along_axis, untaken_along)
 linear(np.repeat, unrepeated)
 
 
+def labelled(a: Array, numbers: Array) -> Array:
+    """Return the elements of ``a`` that have these labels: always an array."""
+    return np.reshape(np.take(a, np.ravel(numbers)), np.shape(numbers))
+
+
 @composition(np.compress)
 def compress(condition: Any, a: Array, axis: Any = None, out: Any = None) -> Array:
     """Take what the condition names along an axis."""
-    return np.take(a, np.compress(condition, labels(a), axis=axis))
+    return labelled(a, np.compress(condition, labels(a), axis=axis))
 
 
 @composition(np.extract)
 def extract(condition: Any, arr: Array) -> Array:
     """Take the elements that the condition names."""
-    return np.take(arr, np.extract(condition, labels(arr)))
+    return labelled(arr, np.extract(condition, labels(arr)))
 
 
 @composition(np.delete)
 def delete(arr: Array, obj: Any, axis: Any = None) -> Array:
     """Take what is left."""
-    return np.take(arr, np.delete(labels(arr), obj, axis=axis))
+    return labelled(arr, np.delete(labels(arr), obj, axis=axis))
 
 
 @composition(np.insert)
@@ -164,13 +167,15 @@ def insert(arr: Array, obj: Any, values: Any, axis: Any = None) -> Array:
     arr, values = array_of(arr), array_of(values)
     merged = np.insert(labels(arr), obj, np.size(arr) + labels(values), axis=axis)
     values = np.ravel(values).astype(arr.dtype)
-    return np.take(np.concatenate([np.ravel(arr), values]), merged)
+    return labelled(np.concatenate([np.ravel(arr), values]), merged)
 
 
 @composition(np.resize)
 def resize(a: Array, new_shape: Any) -> Array:
     """Repeat the array until it fills the new shape."""
-    return np.take(a, np.resize(labels(a), new_shape))
+    if np.size(a) == 0:
+        return np.zeros(new_shape, a.dtype)
+    return labelled(a, np.resize(labels(a), new_shape))
 
 
 # --- choosing --------------------------------------------------------------------
@@ -365,7 +370,7 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
     if mode == "constant":
         return padded(array, pad_width=pad_width, **kwargs)
     if mode in REPEATING_MODES and kwargs.get("reflect_type", "even") == "even":
-        return np.take(array, np.pad(labels(array), pad_width, mode=mode, **kwargs))
+        return labelled(array, np.pad(labels(array), pad_width, mode=mode, **kwargs))
     raise UnsupportedArgumentError(
         "np.pad",
         "reflect_type" if mode in REPEATING_MODES else "mode",
@@ -380,18 +385,21 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
 def write_flat(a: Array, positions: Array, values: Any) -> None:
     """Write values at positions of the flat array, repeating them as needed."""
     values = np.ravel(array_of(values))
-    if np.size(positions) == 0:
+    count = np.size(positions)
+    if count == 0:
         return
-    a[at_labels(positions, np.shape(a))] = values[
-        np.arange(np.size(positions)) % np.size(values)
-    ]
+    values = values[np.arange(count) % np.size(values)]
+    if np.ndim(a) == 0:
+        a[()] = values[-1]
+    else:
+        a[at_labels(positions, np.shape(a))] = values
 
 
 @composition(np.put)
 def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write at positions of the flat array."""
     if np.size(v):
-        write_flat(a, within(np.ravel(ind), np.size(a), mode), v)
+        write_flat(a, np.take(np.arange(np.size(a)), np.ravel(ind), mode=mode), v)
 
 
 @composition(np.place)
@@ -444,6 +452,7 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:  # noqa: FBT0
 def put_along_axis(arr: Array, indices: Any, values: Any, axis: Any) -> None:
     """Write where ``np.take_along_axis`` would read."""
     if axis is None:
-        arr[at_labels(within(indices, np.size(arr), "raise"), np.shape(arr))] = values
+        numbers = np.take(np.arange(np.size(arr)), indices)
+        arr[at_labels(numbers, np.shape(arr))] = values
     else:
         arr[index_along(np.asarray(indices), np.shape(arr), axis)] = values

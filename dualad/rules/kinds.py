@@ -61,7 +61,9 @@ class Rule:
     reason: str = ""
     overlaps: bool = False
     transpose: Formula | None = None
+    formulas: tuple[Any, ...] = ()  # the partials or the pullbacks
     keeps: tuple[tuple[bool, tuple[bool, ...]], ...] = ()
+    is_quiet: bool = True  # the formulas warn only where the function does
     evaluate: Function = NotImplemented  # the quickest way to the same values
 
     @property
@@ -98,13 +100,17 @@ OPERATORS: dict[Function, Function] = {
 
 
 def elementwise(
-    function: Function, *partials: Partial, singular: bool = False
+    function: Function,
+    *partials: Partial,
+    singular: bool = False,
+    is_quiet: bool = False,
 ) -> None:
     """Define a function that acts on each element by its partial derivatives.
 
     A partial that is the same number everywhere is written as that number; ``None``
     marks an argument without a derivative.  ``singular`` says that a partial can be
-    infinite: there an exactly zero cotangent (or tangent) stays zero.
+    infinite: there an exactly zero cotangent (or tangent) stays zero.  ``is_quiet``
+    promises that the partials never overflow or divide where the function does not.
     """
     RULES[function] = Rule(
         function,
@@ -112,7 +118,9 @@ def elementwise(
         len(partials),
         partials=partials,
         singular=singular,
-        keeps=kept_arguments(partials),
+        formulas=partials,
+        keeps=kept_arguments(partials, 1 + len(partials), 0),
+        is_quiet=is_quiet or not any(map(callable, partials)),
         evaluate=OPERATORS.get(function, function),
     )
 
@@ -223,6 +231,10 @@ def _register(
         arity,
         () if facts.get("variadic") else _parameters(function, arity),
         pullbacks=pullbacks,
+        formulas=pullbacks,
+        keeps=() if facts.get("variadic") else kept_arguments(pullbacks, 1 + arity, 1),
+        is_quiet=kind != "general",
+        evaluate=function,
         **facts,
     )
 
@@ -239,31 +251,29 @@ def _parameters(function: Function, arity: int) -> tuple[str, ...]:
 
 
 def kept_arguments(
-    partials: tuple[Partial, ...],
+    formulas: tuple[Any, ...], count: int, skip: int
 ) -> tuple[tuple[bool, tuple[bool, ...]], ...]:
-    """Say, for each set of active arguments (a bit mask), what their partials read.
+    """Say, for each set of active arguments (a bit mask), what their formulas read.
 
     Whether it is the output, and which arguments: only these are kept until the
-    reverse sweep.
+    reverse sweep.  ``count`` is the number of output and arguments, ``skip`` of what
+    comes before them.
     """
-    arity = len(partials)
-    uses = [used_arguments(partial, 1 + arity) for partial in partials]
+    arity = len(formulas)
+    uses = [used_arguments(f, skip + count) for f in formulas]
     kept = []
     for mask in range(2**arity):
         read = frozenset().union(*(uses[i] for i in range(arity) if mask >> i & 1))
-        kept.append((0 in read, tuple(i + 1 in read for i in range(arity))))
+        kept.append((skip in read, tuple(skip + i + 1 in read for i in range(arity))))
     return tuple(kept)
 
 
 def used_arguments(partial: Partial, count: int) -> frozenset[int]:
-    """Return which of its arguments a formula reads (0 is the output).
-
-    What no formula reads need not be kept until the reverse sweep.
-    """
+    """Return which of its arguments a formula reads, by position."""
     if not callable(partial):
         return frozenset()
     code = getattr(partial, "__code__", None)
-    if code is None:
+    if code is None or code.co_flags & inspect.CO_VARARGS:
         return frozenset(range(count))
     names = code.co_varnames[: code.co_argcount]
     read: set[Any] = set(code.co_cellvars)

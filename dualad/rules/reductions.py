@@ -34,7 +34,7 @@ def given(**params: Any) -> dict[str, Any]:
 
 def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
     """Return the axes of a reduction as a tuple of numbers from zero."""
-    if axis is None:
+    if axis is None or ndim == 0:  # NumPy reduces a scalar along any axis
         return tuple(range(ndim))
     axes = axis if isinstance(axis, tuple) else (axis,)
     return tuple(a % ndim for a in axes)
