@@ -6,7 +6,7 @@
 array([0.        , 1.38177329])
 """
 
-# from dualad import testing
+from dualad import testing
 from dualad.activity import (
     Duplicated,
     Forward,
@@ -43,6 +43,7 @@ from dualad.errors import (
     StructureMismatchError,
     UnsupportedArgumentError,
 )
+from dualad.levels import debug
 from dualad.second_order import (
     hessian,
     hessian_diagonal,
@@ -71,6 +72,7 @@ __all__ = [
     "StructureMismatchError",
     "UnsupportedArgumentError",
     "autodiff",
+    "debug",
     "derivative",
     "grad",
     "gradient",
@@ -82,7 +84,7 @@ __all__ = [
     "make_shadow",
     "primal",
     "stop_gradient",
-    # "testing",
+    "testing",
     "value_and_grad",
     "value_and_gradient",
     "value_gradient_and_hvp",

@@ -113,8 +113,8 @@ READ_VALUE = (
     "dualad.primal(x) reads the value; dualad.stop_gradient(x) treats it as constant."
 )
 USE_NUMPY = (
-    "Use functions of np (np.sin, np.power, np.isfinite ...); dualad.primal(x) reads "
-    "the value."
+    "Use np.sin and the like, not math; allocate buffers with np.zeros_like(x) or "
+    "np.zeros(n, like=x), not np.zeros(n); dualad.primal(x) reads the value."
 )
 USE_STACK = (
     "Join active values with np.stack or np.concatenate, allocate with "
@@ -237,7 +237,9 @@ class ActiveValue(Active):
 
     # Conversions that would lose the derivative.
     __array__ = _refuses("Converting to a plain array (np.array, np.asarray)", USE_STACK)
-    __float__ = _refuses("Converting to a Python float (float(t), math.sin(t))", USE_NUMPY)
+    __float__ = _refuses(
+        "Converting to a Python float (float(t), math.sin(t), plain[i] = t)", USE_NUMPY
+    )
     __complex__ = _refuses("Converting to a Python complex", USE_NUMPY)
     item = _refuses("item()", READ_VALUE)
     tolist = _refuses("tolist()", READ_VALUE)

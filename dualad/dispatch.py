@@ -62,7 +62,7 @@ def operate(rule: Rule, x: Any, y: Any) -> Any:
 
 def call(rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any] = NOTHING) -> Any:
     """Hand a call to the highest level among its arguments."""
-    if len(args) == 1 and rule.kind in RECORDED:
+    if len(args) == 1 and rule.kind in RECORDED and isinstance(args[0], Active):
         return args[0].level.unary(rule, args[0], params)
     top: Any = None
     order = 0
@@ -82,8 +82,8 @@ def apply(function: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> An
     if rule is None:
         raise MissingRuleError(name_of(function), actives(args, params))
     kind = rule.kind
-    if kind == "elementwise":
-        return operate(rule, *args) if len(args) > 1 else args[0].level.unary(rule, *args)
+    if kind == "elementwise" and len(args) == 2:  # noqa: PLR2004 -- the usual case
+        return operate(rule, *args)
     if kind == "constant":
         return constant(rule.primal, args, params)
     if function in WRITERS:
@@ -412,7 +412,7 @@ def array_function(
     return apply(function, args, params)
 
 
-RECORDED = frozenset({"linear", "multilinear", "general"})
+RECORDED = frozenset({"elementwise", "linear", "multilinear", "general"})
 
 
 def running() -> tuple[Level, ...]:

@@ -7,18 +7,71 @@ the thread that entered it and ends with the call that entered it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar, Token
 from threading import get_ident
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from dualad.errors import EscapedArrayError
 
 Array = Any
+L = TypeVar("L", bound="Level")
 
 RUNNING: ContextVar[tuple[Level, ...]] = ContextVar("running levels", default=())
+
+
+DEBUG: ContextVar[debug | None] = ContextVar("debug", default=None)
+
+
+class debug:  # noqa: N801 -- used as a function: `with debug() as log`
+    """Look at what is recorded while the block runs.
+
+    Each reverse sweep adds the text of its tape to ``tapes``: one line per step, with
+    shapes and the line of the user's code.  A function whose output does not depend
+    on its arguments is an error here, not a warning.  Slow: for looking only.
+
+    Attributes
+    ----------
+    tapes : list of str
+        In the order of the sweeps.
+
+    Examples
+    --------
+    >>> import numpy as np, dualad as ad
+    >>> with ad.debug() as log:
+    ...     slope = ad.gradient(lambda x: np.sum(x * x), np.ones(2))
+    >>> print(log.tapes[0].splitlines()[0])
+    tape of level 1, 2 steps
+    """
+
+    def __init__(self) -> None:
+        """Start with no tapes."""
+        self.tapes: list[str] = []
+        self._token: Token[debug | None] | None = None
+
+    def __enter__(self) -> Self:
+        """Start to look."""
+        self._token = DEBUG.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop looking."""
+        if self._token is not None:
+            DEBUG.reset(self._token)
+
+
+def user_line() -> str:
+    """Return file and line of the innermost frame outside dualad and NumPy."""
+    frame = sys._getframe(1)  # noqa: SLF001 -- there is no public way up the stack
+    while frame.f_back is not None:
+        home = frame.f_globals.get("__name__", "").split(".")[0]
+        if home not in ("dualad", "numpy"):
+            break
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 class Active:
@@ -80,6 +133,45 @@ class Level:
     def add_at(self, memory: Array, index: Any, values: Array) -> None:
         """Add at positions that may repeat, in place."""
         raise NotImplementedError
+
+
+ENTRIES = (
+    "unary",
+    "binary",
+    "elementwise",
+    "linear",
+    "multilinear",
+    "general",
+    "alias",
+    "read",
+    "write",
+    "add_at",
+    "add_into",
+)
+
+
+def nested(base: type[L]) -> type[L]:
+    """Return a level class for use above others: it works with only those running.
+
+    A rule that says ``np.zeros_like(x)`` then makes an array of the levels below, not
+    of the level that is interpreting the rule.  A lone level needs no such care, and
+    does not pay for it.
+    """
+
+    def lowered(name: str) -> Any:
+        method = getattr(base, name)
+
+        def entry(self: L, *args: Any, **params: Any) -> Any:
+            token = RUNNING.set(self.below)
+            try:
+                return method(self, *args, **params)
+            finally:
+                RUNNING.reset(token)
+
+        return entry
+
+    entries = {name: lowered(name) for name in ENTRIES}
+    return type(f"Nested{base.__name__}", (base,), entries)
 
 
 def bare(x: Any) -> Any:

@@ -29,6 +29,7 @@ LAYOUTS = ("C", "F", "reversed", "strided", "read-only", "0-d", "empty")
 # How far rounding alone may separate two ways to the same number.
 ROUNDING = {"e": 2e-2, "f": 3e-5, "d": 1e-11, "g": 1e-14}
 DIFFERENCES = 1e-8  # what differences in double precision can tell
+LONG = 300  # characters of a value in an error
 STEPS = (4e-3, 1.5e-3, 5e-4)
 WEIGHTS = ((1, 45 / 60), (2, -9 / 60), (3, 1 / 60))  # error of order h**6
 
@@ -60,10 +61,10 @@ def shown(x: Any) -> str:
     """Return a short text of a value on one line."""
     text = x if isinstance(x, str) else np.array2string(np.asarray(x), threshold=20)
     text = " ".join(text.split())
-    return text if len(text) <= 300 else f"{text[:297]}..."
+    return text if len(text) <= LONG else f"{text[: LONG - 3]}..."
 
 
-# --- what is checked -------------------------------------------------------------------
+# --- what is checked --------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,17 @@ class Subject:
     """A function of arrays alone with one array as its result, at a point."""
 
     function: Function
-    point: tuple[Array, ...]
+    arrays: tuple[Array, ...]
     name: str
     floor: float  # errors are measured against derivatives of at least this size
+    writes: bool = False  # the function may write into its arguments
     rtol: float | None = None
     place: str = ""
+
+    @property
+    def point(self) -> tuple[Array, ...]:
+        """The arguments of the next call."""
+        return tuple(map(duplicate, self.arrays)) if self.writes else self.arrays
 
     @property
     def where(self) -> str:
@@ -85,11 +92,11 @@ class Subject:
     def value(self) -> Array:
         """Return the plain result; the point is left as it is."""
         with np.errstate(all="ignore"):
-            return self.function(*map(duplicate, self.point))
+            return self.function(*map(duplicate, self.arrays))
 
     def rounding(self) -> float:
         """Return the relative error that rounding may cause."""
-        kinds = [np.asarray(x).dtype for x in (*self.point, self.value())]
+        kinds = [np.asarray(x).dtype for x in (*self.arrays, self.value())]
         return max(ROUNDING[np.zeros((), kind).real.dtype.char] for kind in kinds)
 
     def limit(self) -> float:
@@ -99,7 +106,7 @@ class Subject:
     def directions(self, seed: int = 0) -> tuple[Array, ...]:
         """Return random tangents of the size of the point."""
         generator = np.random.default_rng(seed)
-        return tuple(random_like(x, generator, extent(x)) for x in self.point)
+        return tuple(random_like(x, generator, extent(x)) for x in self.arrays)
 
     def cotangent(self) -> Array:
         """Return a random cotangent of the result."""
@@ -130,7 +137,7 @@ def random_like(x: Array, generator: np.random.Generator, scale: float) -> Array
         values = values + 1j * scale * generator.uniform(-1.0, 1.0, shape)
     if isinstance(x, np.ndarray):
         return relaid(x, values)
-    return values.astype(dtype)[()] if isinstance(values, np.ndarray) else dtype.type(values)
+    return np.asarray(values, dtype)[()]
 
 
 def relaid(x: Array, values: Array) -> Array:
@@ -154,21 +161,32 @@ def subjects(
     **facts_: Any,
 ) -> Iterator[Subject]:
     """Split a call into functions of its active arrays, one per array it returns."""
-    point = tuple(x for tree in args for x in leaves(tree, is_active))
+    arrays = tuple(x for tree in args for x in leaves(tree, is_active))
+    # Functions must not capture what they are differentiated by.
+    holes = itertools.repeat(HOLE)
+    forms = tuple(with_leaves(tree, is_active, holes) for tree in args)
 
     def outputs(*xs: Array) -> list[Array]:
         rest = iter(xs)
-        filled = [with_leaves(tree, is_active, rest) for tree in args]
+        filled = (with_leaves(form, is_hole, rest) for form in forms)
         return leaves(function(*filled, **params), is_result)
 
     with np.errstate(all="ignore"):
-        count = len(outputs(*map(duplicate, point)))
+        count = len(outputs(*map(duplicate, arrays)))
     for k in range(count):
 
         def output(*xs: Array, k: int = k) -> Array:
             return outputs(*xs)[k]
 
-        yield Subject(output, point, **facts_)
+        yield Subject(output, arrays, **facts_)
+
+
+HOLE = object()
+
+
+def is_hole(x: Any) -> bool:
+    """Say whether an active array belongs here."""
+    return x is HOLE
 
 
 def leaves(tree: Tree, is_leaf: Callable[[Any], bool]) -> list[Array]:
@@ -214,7 +232,7 @@ def is_result(x: Any) -> bool:
     )
 
 
-# --- differences -------------------------------------------------------------------------
+# --- differences ------------------------------------------------------------------
 
 
 def joined(arrays: Sequence[Array]) -> Array:
@@ -255,7 +273,7 @@ def differences(
 
 def reference(subject: Subject, check: str, function: Function) -> tuple[Array, float]:
     """Return the derivative of a vector by differences, and the error allowed."""
-    point = [widened(x) for x in subject.point]
+    point = [widened(x) for x in subject.arrays]
     directions = [widened(v) for v in subject.directions()]
     slope, doubt = differences(function, point, directions)
     size = max(float(np.max(np.abs(slope), initial=0.0)), subject.floor)
@@ -268,7 +286,7 @@ def reference(subject: Subject, check: str, function: Function) -> tuple[Array, 
     return slope, subject.limit() * size + 20 * doubt
 
 
-# --- the checks ----------------------------------------------------------------------------
+# --- the checks -------------------------------------------------------------------
 
 
 def same_kind(subject: Subject, check: str, got: Array, expected: Array) -> None:
@@ -283,7 +301,7 @@ def same_kind(subject: Subject, check: str, got: Array, expected: Array) -> None
 
 
 def check_value(subject: Subject) -> None:
-    """Both modes return the value that NumPy returns."""
+    """Check that both modes return the value that NumPy returns."""
     expected = subject.value()
     pushed, tangent = ad.jvp(subject.function, subject.point, subject.directions())
     pulled, _ = ad.vjp(subject.function, *subject.point)
@@ -298,10 +316,11 @@ def check_value(subject: Subject) -> None:
 
 
 def check_forward(subject: Subject) -> None:
-    """The pushforward agrees with differences."""
-    _, tangent = ad.jvp(subject.function, subject.point, subject.directions())
+    """Check that the pushforward agrees with differences."""
+    function = subject.function
+    _, tangent = ad.jvp(function, subject.point, subject.directions())
     expected, allowed = reference(
-        subject, "forward mode", lambda *xs: np.ravel(subject.function(*xs))
+        subject, "forward mode", lambda *xs: np.ravel(function(*xs))
     )
     expected = expected.reshape(np.shape(tangent))
     if not np.all(np.abs(tangent - expected) <= allowed):
@@ -309,11 +328,11 @@ def check_forward(subject: Subject) -> None:
 
 
 def check_reverse(subject: Subject) -> None:
-    """The pullback is the transpose of the pushforward: <w, J v> = <J' w, v>."""
+    """Check that the pullback is the transpose: <w, J v> = <J' w, v>."""
     directions, cotangent = subject.directions(), subject.cotangent()
     _, tangent = ad.jvp(subject.function, subject.point, directions)
     gradient = pulled_back(subject)
-    for x, x_bar in zip(subject.point, gradient, strict=True):
+    for x, x_bar in zip(subject.arrays, gradient, strict=True):
         same_kind(subject, "reverse mode", x_bar, x)
     forward = real_products([cotangent], [tangent])
     reverse = real_products(gradient, directions)
@@ -327,25 +346,23 @@ def check_reverse(subject: Subject) -> None:
 
 
 def check_accumulation(subject: Subject) -> None:
-    """A shadow is added to; a result that is used twice counts twice."""
-    cotangent, gradient = subject.cotangent(), pulled_back(subject)
-    start = [random_like(x, np.random.default_rng(2), 1.0) for x in subject.point]
+    """Check that a shadow is added to, and that a result used twice counts twice."""
+    function, cotangent = subject.function, subject.cotangent()
+    gradient = pulled_back(subject)
+    start = [random_like(x, np.random.default_rng(2), 1.0) for x in subject.arrays]
     shadows = list(map(duplicate, start))
-    if all(isinstance(x, np.ndarray) for x in subject.point):
+    if all(isinstance(x, np.ndarray) for x in subject.arrays):
         pairs = map(ad.Duplicated, subject.point, shadows)
-        ad.autodiff(
-            ad.Reverse, lambda *xs: weighted(cotangent, subject.function(*xs)), *pairs
-        )
-        close(subject, "adding to a shadow", shadows, list(map(np.add, start, gradient)))
-    _, pull = ad.vjp(
-        lambda *xs: subject.function(*xs) + subject.function(*xs), *subject.point
-    )
+        ad.autodiff(ad.Reverse, lambda *xs: weighted(cotangent, function(*xs)), *pairs)
+        expected = list(map(np.add, start, gradient))
+        close(subject, "adding to a shadow", shadows, expected)
+    _, pull = ad.vjp(lambda *xs: function(*xs) + function(*xs), *subject.point)
     twice = as_tuple(pull(cotangent))
     close(subject, "the gradient of f(x) + f(x)", twice, [2 * g for g in gradient])
 
 
 def check_second_order(subject: Subject) -> None:
-    """Forward over reverse agrees with differences of gradients."""
+    """Check that forward over reverse agrees with differences of gradients."""
     objective = curved(subject)
     directions = subject.directions()
 
@@ -353,13 +370,13 @@ def check_second_order(subject: Subject) -> None:
         return as_tuple(ad.gradient(objective, *xs))
 
     _, got = ad.jvp(gradient, subject.point, directions)
-    for x, product in zip(subject.point, got, strict=True):
+    for x, product in zip(subject.arrays, got, strict=True):
         same_kind(subject, "forward over reverse mode", product, x)
     compare_second_order(subject, "forward over reverse mode", got)
 
 
 def check_nesting(subject: Subject) -> None:
-    """Reverse over reverse and forward over forward agree with differences."""
+    """Check that reverse over reverse and forward over forward agree with that."""
     objective = curved(subject)
     directions = subject.directions()
 
@@ -381,7 +398,7 @@ def check_nesting(subject: Subject) -> None:
 
 def compare_second_order(subject: Subject, check: str, got: Sequence[Array]) -> None:
     """Compare products with the Hessian with differences of gradients."""
-    wide = replace(subject, point=tuple(widened(x) for x in subject.point))
+    wide = replace(subject, arrays=tuple(map(widened, subject.arrays)))
     objective = curved(wide, widened(subject.cotangent()))
     expected, allowed = reference(
         subject, check, lambda *xs: joined(as_tuple(ad.gradient(objective, *xs)))
@@ -391,15 +408,13 @@ def compare_second_order(subject: Subject, check: str, got: Sequence[Array]) -> 
 
 
 def check_width(subject: Subject) -> None:
-    """Several directions at once give the columns that single ones give."""
+    """Check that several directions at once give what single ones give."""
     if np.asarray(subject.value()).dtype.kind == "c":
         return
-    for i, x in enumerate(subject.point):
+    for i, x in enumerate(subject.arrays):
         if np.asarray(x).dtype.kind == "c":
             return
-
-        def function(x: Array, i: int = i) -> Array:
-            return subject.function(*subject.point[:i], x, *subject.point[i + 1 :])
+        function = alone(subject, i)
 
         got = [ad.jacobian(function, x, mode=mode) for mode in ("forward", "reverse")]
         basis = np.eye(np.size(x), dtype=np.asarray(x).dtype)
@@ -411,6 +426,13 @@ def check_width(subject: Subject) -> None:
         expected = np.stack(columns, -1).reshape(shape) if columns else np.zeros(shape)
         for mode, jacobian in zip(("forward", "reverse"), got, strict=True):
             close(subject, f"the {mode} Jacobian", [jacobian], [expected])
+
+
+def alone(subject: Subject, i: int) -> Function:
+    """Return the function of one argument, with the others constant."""
+    function, point = subject.function, subject.point
+    before, after = point[:i], point[i + 1 :]
+    return lambda x: function(*before, x, *after)
 
 
 CHECKS: dict[str, Callable[[Subject], None]] = {
@@ -463,10 +485,11 @@ def weighted(w: Array, y: Array) -> Array:
 
 def curved(subject: Subject, cotangent: Array = None) -> Function:
     """Return a real function with second derivatives, even if the subject has none."""
+    function = subject.function
     w = subject.cotangent() if cotangent is None else cotangent
 
     def objective(*xs: Array) -> Array:
-        y = subject.function(*xs)
+        y = function(*xs)
         if np.asarray(w).dtype.kind == "c":
             squares = y.real * y.real + y.imag * y.imag
         else:
@@ -478,22 +501,25 @@ def curved(subject: Subject, cotangent: Array = None) -> Function:
 
 def run(check: str, subject: Subject) -> None:
     """Run one check: the point must keep its values, errors say where they arose."""
-    before = [np.array(x) for x in subject.point]
+    before = [np.array(x) for x in subject.arrays]
+    failure = None
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", IndependentOutputWarning)
             CHECKS[check](subject)
-    except DerivativeError:
-        raise
+    except DerivativeError as error:
+        failure = error
     except Exception as error:
         error.add_note(f"while checking {check} of {subject.where}")
         raise
-    for x, old in zip(subject.point, before, strict=True):
+    for x, old in zip(subject.arrays, before, strict=True):
         if not np.array_equal(x, old, equal_nan=True):
             raise subject.fail(f"{check}: leaving the arguments unchanged", x, old)
+    if failure is not None:
+        raise failure
 
 
-# --- public --------------------------------------------------------------------------------
+# --- public -----------------------------------------------------------------------
 
 
 def check_derivatives(
@@ -538,7 +564,7 @@ def check_derivatives(
     name = getattr(f, "__name__", repr(f))
     checks = ["value", "forward", "reverse", "second order"][: 3 if order == 1 else 4]
     for subject in subjects(
-        f, args, {}, is_number_or_array, name=name, floor=0.0, rtol=rtol
+        f, args, {}, is_number_or_array, name=name, floor=0.0, writes=True, rtol=rtol
     ):
         for check in checks:
             run(check, subject)
@@ -612,22 +638,20 @@ def check_rule(
     >>> check_rule(np.sum, np.ones((2, 3)), axis=0)
     """
     name = getattr(function, "__name__", repr(function))
+    split = functools.partial(subjects, function, params=params, is_active=is_array)
+    for _ in split(args, name=name, floor=1.0):
+        pass  # raises what NumPy has to say about the arguments
     variants: dict[tuple[str, str], list[Subject]] = {}
     for dtype, layout in itertools.product(dtypes, layouts):
         place = f"dtype {dtype}, layout {layout}"
         try:
             varied = tuple(arranged(x, np.dtype(dtype), layout) for x in args)
-            found = list(
-                subjects(
-                    function, varied, params, is_array, name=name, floor=1.0, place=place
-                )
-            )
+            found = list(split(varied, name=name, floor=1.0, place=place))
             if all(np.all(np.isfinite(subject.value())) for subject in found):
                 variants[dtype, layout] = found
         except Exception:  # noqa: BLE001, S112 -- NumPy refuses such arguments itself
             continue
     if not any(variants.values()):
-        function(*args, **params)  # raises what NumPy has to say
         raise ValueError(f"{name} returns no floating array for these arguments")
     accepted = [tuple(dict.fromkeys(names)) for names in zip(*variants, strict=True)]
     choose = itertools.product if thorough else pairwise

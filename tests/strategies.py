@@ -41,7 +41,8 @@ def constants(dtype: str) -> dict[str, np.ndarray]:
             values = values + 1j * rng.uniform(-1.0, 1.0, shape)
         return values
 
-    return {"C": array(12), "K": array(6, 6), "BIG": array(500, 10), "BUF": array(12)}
+    found = {"C": array(12), "K": array(6, 6), "BIG": array(500, 10), "BUF": array(12)}
+    return {**found, "I": np.array([0, 2, 1, 2])}
 
 
 LAYOUTS = {
@@ -77,11 +78,11 @@ class Program:
         if self.capture == "globals":
             return f"def f(x):\n{body}\n"
         if self.capture == "defaults":
-            return f"def f(x, C=C, K=K, BIG=BIG, BUF=BUF):\n{body}\n"
+            return f"def f(x, C=C, K=K, BIG=BIG, BUF=BUF, I=I):\n{body}\n"
         body = body.replace("\n", "\n    ")
         return (
-            f"def make(C, K, BIG, BUF):\n    def f(x):\n    {body}\n    return f\n"
-            "f = make(C, K, BIG, BUF)\n"
+            f"def make(C, K, BIG, BUF, I):\n    def f(x):\n    {body}\n    return f\n"
+            "f = make(C, K, BIG, BUF, I)\n"
         )
 
     @functools.cached_property
@@ -99,12 +100,18 @@ class Program:
 
     def start(self) -> Run:
         """Return a run: fresh constants, fresh argument and the function."""
-        namespace = {"np": np, "sliding_window_view": sliding_window_view}
+        layouts: list[Any] = []
+        namespace = {
+            "np": np,
+            "sliding_window_view": sliding_window_view,
+            "note": lambda *values: layouts.extend(map(layout_of, values)),
+        }
         captured = constants(self.dtype)
         namespace.update(captured)
         exec(self.code, namespace)  # noqa: S102 -- our own text
         memory = self.memory()
-        return Run(namespace["f"], memory, LAYOUTS[self.layout](memory), captured)
+        x = LAYOUTS[self.layout](memory)
+        return Run(namespace["f"], memory, x, captured, layouts)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -120,10 +127,20 @@ class Run:
     memory: np.ndarray  # what x is a view of
     x: np.ndarray
     captured: dict[str, np.ndarray]
+    layouts: list[Any]  # what ``note`` saw: shape, strides and dtype of each variable
 
     def left(self) -> dict[str, np.ndarray]:
         """Return all memory that the program can reach from outside."""
         return {"memory": self.memory, **self.captured}
+
+
+def layout_of(value: Any) -> Any:
+    """Return shape, dtype and strides, as far as they matter; None for numbers."""
+    strides = getattr(value, "strides", ())
+    if not strides or value.size == 0:
+        return None
+    shown = [s if n > 1 else 0 for s, n in zip(strides, value.shape, strict=True)]
+    return value.shape, shown, str(value.dtype)
 
 
 # --- drawing -------------------------------------------------------------------------
@@ -320,6 +337,8 @@ class Builder:
 
     def indices(self, n: int, count: int | None = None) -> str:
         """Return a list of positions, often with repeats."""
+        if n > 2 and (count is None or count < 5) and self.chance(20):
+            return "I" if count is None else f"I[:{count}]"
         count = self.choices.integer(1, 5) if count is None else count
         drawn = [self.choices.integer(-n, n - 1) for _ in range(count)]
         text = f"[{', '.join(map(str, drawn))}]"
@@ -366,7 +385,7 @@ class Builder:
             found += fitting(name, np.shape(value), shape)
         if not active:
             found += fitting("C", (12,), shape) + fitting("K", (6, 6), shape)
-            found += fitting("BUF", (12,), shape) + [self.number()]
+            found += 2 * fitting("BUF", (12,), shape) + [self.number()]
         return self.pick(found[::-1])
 
     def element(self) -> str:
@@ -386,7 +405,8 @@ class Builder:
 def depends_on_order(target: Any, value: Any) -> bool:
     """Say whether NumPy's own ``target[...] = value`` copies over what it still reads.
 
-    It does so in one dimension if strides differ: ``x[::2] = x[:4]``.
+    It does so in one dimension if strides differ, ``x[::2] = x[:4]``, and for masks
+    (for which the target is the whole array).
     """
     return (
         isinstance(value, np.ndarray)
@@ -485,6 +505,21 @@ def binary(b: Builder) -> str:
     if b.real:
         forms += ["{v} / ({w} * {w} + 1.5)", "{w} / ({v} * {v} + 1.5)"]
     return b.bind(b.pick(forms).format(v=name, w=other))
+
+
+@step(3)
+def shared(b: Builder) -> str:
+    """Add two values that are used elsewhere: one cotangent reaches both."""
+    name = b.pick(list(b.variables())[::-1])
+    other = b.operand(b.shape(name), active=True)
+    n, m, c = b.new(), b.new(), b.new()
+    if len({n, m, c, name}) < 4 or other.startswith((n, m, c)):
+        raise Refused
+    form = b.pick(["{n} + {m}", "{n} - {m}", "np.add({n}, {m})", "({n} + {m}) + {n}"])
+    return (
+        f"{n} = {name} * 0.5\n{m} = np.sin({other})\n{c} = {n} * {n}\n"
+        f"{c} = {c} + {form.format(n=n, m=m)}"
+    )
 
 
 @step(6)
@@ -719,6 +754,8 @@ def write_advanced(b: Builder) -> str:
     index = b.mask(shape) if b.chance(40) else b.advanced(shape)
     value = b.operand(b.shape(f"{name}[{index}]"))
     form = b.pick(["{a} = {w}", "{a} += {w}", "{a} *= {w}", "{a} = {a} * 0.5"])
+    if np.shares_memory(b.evaluate(name), b.evaluate(value)):
+        form = form.replace(" = {w}", " = {w} * 1.0")
     return form.format(a=f"{name}[{index}]", w=value)
 
 
@@ -750,6 +787,7 @@ def write_out(b: Builder) -> str:
     inner = b.shape(place)
     w, u = b.operand(inner), b.operand(inner)
     mask = b.mask(inner) if inner else True
+    given = b.operand(inner, active=True)
     forms = [
         f"np.sin({w}, out={place})",
         f"np.multiply({w}, {u}, out={place})",
@@ -758,7 +796,7 @@ def write_out(b: Builder) -> str:
         f"{name}.fill({b.element()})",
         f"np.subtract({u}, {place}, out={place})",
         f"np.copyto({place}, {w}, where={mask})",
-        f"np.tanh({b.operand(inner, active=True)}, out={place}, where={mask})",
+        f"np.tanh({given} + 0.0 * {place}, out={place}, where={mask})",
     ]
     if not depends_on_order(b.evaluate(place), b.evaluate(w)):
         forms += [f"np.copyto({place}, {w})"]
@@ -788,7 +826,7 @@ def write_put(b: Builder) -> str:
         raise Refused
     k = b.choices.integer(1, 3)
     index = b.indices(int(np.prod(shape)), k)
-    forms = [f"np.put({name}, {index}, {b.operand((k,))})"]
+    forms = [f"np.put({name}, {index}, {b.operand((k,))} * 1.0)"]
     forms += [f"np.putmask({name}, {b.mask(shape)}, {b.element()})"]
     return b.pick(forms)
 
@@ -803,12 +841,18 @@ def sort_in_place(b: Builder) -> str:
     return f"{name}.sort()"
 
 
+@step(4)
+def write_captured(b: Builder) -> str:
+    """Refill the captured buffer or the captured indices."""
+    forms = ["BUF[...] = 0.25", "BUF[...] *= -0.5", "BUF[:6] = BUF[6:]", "BUF[:] = BUF[::-1]"]
+    return b.pick([*forms, "I[...] = I[::-1]", "I[0] = 1", "I[:2] = 2"])
+
+
 @step(2)
 def write_parts(b: Builder) -> str:
-    """Write to the captured buffer, or to the parts of a complex array."""
-    if b.real or b.chance(30):
-        i = b.choices.integer(0, 11)
-        return f"BUF[{i}] = {b.pick(['0.25', '-0.5'])}"
+    """Write to the parts of a complex array."""
+    if b.real:
+        raise Refused
     name = b.target()
     part = f"{name}.{b.pick(['real', 'imag'])}"
     forms = [f"{part}[...] = 0.3", f"{part} *= 0.5", f"{part}[...] = {name}.real * 0.7"]
@@ -940,13 +984,18 @@ def comprehension(b: Builder) -> str:
 
 
 def terms(b: Builder) -> list[str]:
-    """Return lines that join all variables to one real number."""
+    """Return lines that join x and most variables to one real number.
+
+    Those left out have shadows that are still fresh when their uses are pulled.
+    """
     lines = ["t = 0.0"]
     for name, value in b.variables().items():
+        if name != "x" and b.chance(40):
+            continue
         forms = REAL_TERMS if b.real else COMPLEX_TERMS
         forms = [f for f in forms if np.ndim(value) == 1 or "dot" not in f]
         lines.append(f"t = t + {b.pick(forms).format(v=name)}")
-    return [*lines, "return t"]
+    return [*lines, f"note({', '.join(b.variables())})", "return t"]
 
 
 REAL_TERMS = [

@@ -20,7 +20,7 @@ from dualad import levels
 from dualad.arrays import ActiveArray, ActiveScalar
 from dualad.dispatch import NOTHING
 from dualad.errors import OverlappingWriteError
-from dualad.levels import Active, Level, bare, overlaps_itself
+from dualad.levels import Active, Level, bare, nested, overlaps_itself
 from dualad.rules.indexing import gathered
 from dualad.rules.kinds import (
     RULES,
@@ -380,6 +380,9 @@ class DualLevel(Level):
         if self.width is None:
             return rule.primal(tangent, **params)
         return seen_in_each(tangent, function=rule.primal, params=params)
+
+
+NestedDualLevel = nested(DualLevel)
 
 
 @overridable

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dualad import levels
-from dualad.forward.dual import DualLevel
-from dualad.levels import Active, bare
+from dualad.forward.dual import DualLevel, NestedDualLevel
+from dualad.levels import RUNNING, Active, bare
 from dualad.structs import Arguments, Const, Tree, as_primal, fitting, map_tree
 
 Array = Any
@@ -28,7 +28,7 @@ def push(
     Tangents are copied unless ``in_place``; with a ``width`` each has the directions
     as its first axis.  A tangent that is None is zero.
     """
-    level = DualLevel(width)
+    level = (NestedDualLevel if RUNNING.get() else DualLevel)(width)
     leaves: list[Any] = []
     constants: list[tuple[str, Any]] = []
     with level:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dualad.reverse.vjp import Recording, pull
-from dualad.structs import Tree, leaves, map_tree, stripped
+from dualad.levels import bare
+from dualad.structs import Tree, as_primal, leaves, map_tree, stripped
 
 Array = Any
 
@@ -44,19 +45,19 @@ def rows(
     tables = map_tree(for_output, recording.output)
     return [
         map_tree(
-            lambda _, z, table: stacked(z, [row[i] for row in table]),  # noqa: B023
+            lambda _, z, table: stacked(z, [row[i] for row in table], arg),  # noqa: B023
             stripped(recording.output, recording.tape),
             tables,
         )
-        for i in range(len(recording.args))
+        for i, arg in enumerate(recording.args)
     ]
 
 
-def stacked(z: Any, found: list[Tree]) -> Tree:
+def stacked(z: Any, found: list[Tree], arg: Tree) -> Tree:
     """Stack one argument's rows into blocks of shape (*output, *leaf)."""
 
-    def stack(_: str, first: Array, *others: Array) -> Array:
-        joined = np.stack([first, *others])
-        return np.reshape(joined, np.shape(z) + np.shape(first))
+    def stack(_: str, x: Array, *rows: Array) -> Array:
+        joined = np.stack(rows) if rows else np.zeros(0, bare(as_primal(x)).dtype)
+        return np.reshape(joined, np.shape(z) + np.shape(x))
 
-    return map_tree(stack, found[0], *found[1:])
+    return map_tree(stack, arg, *found)

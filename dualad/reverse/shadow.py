@@ -119,6 +119,7 @@ class Shadow:
         like = self.like
         if (
             is_new
+            and isinstance(bare(contribution), np.ndarray)
             and np.shape(contribution) == like.shape
             and contribution.dtype == shadow_dtype(like)
             and levels.is_full(contribution, below)

@@ -25,7 +25,15 @@ import numpy as np
 from dualad.dispatch import NOTHING
 from dualad.arrays import ActiveArray, ActiveScalar
 from dualad.errors import OverlappingWriteError
-from dualad.levels import Active, Level, bare, overlaps_itself
+from dualad.levels import (
+    DEBUG,
+    Active,
+    Level,
+    bare,
+    nested,
+    overlaps_itself,
+    user_line,
+)
 from dualad.reverse.constants import Constants
 from dualad.reverse.shadow import ScalarShadow, Shadow, ViewShadow
 from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
@@ -72,6 +80,10 @@ class Tape(Level):
         self.marked = 0
         self.hushed: Any = None
         self.pull = pull_any if self.below else pull_real
+        self.debug = DEBUG.get()
+        self.lines: list[str] = []
+        if self.debug is not None:
+            self.record = self.record_with_line  # type: ignore[assignment]
 
     # --- recording ----------------------------------------------------------------
 
@@ -314,6 +326,8 @@ class Tape(Level):
         Unless ``keep``, each step is dropped as soon as it has run: memory falls.
         """
         self.constants.verify()
+        if self.debug is not None:
+            self.debug.tapes.append(str(self))
         steps = self.steps
         try:
             if keep:
@@ -339,8 +353,21 @@ class Tape(Level):
     def __str__(self) -> str:
         """Return one line per step: what ran, on what shapes."""
         lines = [f"tape of level {self.order}, {len(self.steps)} steps"]
-        lines += [f"{i:6}  {described(step)}" for i, step in enumerate(self.steps)]
+        places = self.lines or [""] * len(self.steps)
+        lines += [
+            f"{i:6}  {described(step):40} {place}".rstrip()
+            for i, (step, place) in enumerate(zip(self.steps, places, strict=False))
+        ]
         return "\n".join(lines)
+
+    def record_with_line(self, step: Step) -> None:
+        """Record a step and the line of the user's code that it came from."""
+        del self.lines[len(self.steps) :]
+        self.steps.append(step)
+        self.lines.append(user_line())
+
+
+NestedTape = nested(Tape)
 
 
 def pull_real(tape: Tape, step: Step) -> None:

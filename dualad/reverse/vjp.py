@@ -15,10 +15,10 @@ from dualad.errors import (
     ScalarOutputError,
     ShadowMismatchError,
 )
-from dualad.levels import Active, bare
+from dualad.levels import RUNNING, Active, bare
 from dualad.reverse.shadow import ScalarShadow, Shadow
 from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
-from dualad.reverse.tape import Tape
+from dualad.reverse.tape import NestedTape, Tape
 from dualad.structs import (
     Arguments,
     Const,
@@ -52,7 +52,9 @@ class Recording:
         check_constants: bool = True,
     ) -> None:
         """Run ``f``; ``shadows`` are the caller's, one tree per argument."""
-        self.tape = tape = Tape(check_constants=check_constants)
+        self.tape = tape = (NestedTape if RUNNING.get() else Tape)(
+            check_constants=check_constants
+        )
         self.copies = copies
         self.leaves: list[tuple[Any, Any, Any, Any, Any]] = []  # see `lift`
         self.args: list[Any] = []
@@ -149,12 +151,13 @@ class Recording:
         elif z.ndim or z.dtype.kind == "c":
             raise ScalarOutputError(operator, z)
         if not isinstance(z, Active) or z.level is not self.tape:
-            warnings.warn(
+            text = (
                 f"{operator}: the output of f does not depend on its differentiated "
-                "arguments; the gradient is zero.",
-                IndependentOutputWarning,
-                stacklevel=4,
+                "arguments; the gradient is zero."
             )
+            if self.tape.debug is not None:
+                raise IndependentOutputWarning(text)
+            warnings.warn(text, IndependentOutputWarning, stacklevel=4)
             return
         self.seed(z, z.dtype.type(1))
 

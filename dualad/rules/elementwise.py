@@ -31,7 +31,7 @@ DEGREE = math.pi / 180.0
 RIGHT_ANGLE = math.pi / 2.0
 
 
-# --- words for the formulas below ------------------------------------------------
+# --- words for the formulas below -------------------------------------------------
 
 
 def inverse(y: Array) -> Array:
@@ -56,12 +56,17 @@ def power_by_exponent(z: Array, x: Array) -> Array:
     if type(x) in (int, float):
         return z * float(np.log(x)) if x else 0.0
     zero = x == 0
-    return np.where(zero, 0.0, z) * np.log(np.where(zero, z.dtype.type(1), x))
+    return np.where(zero, 0.0, z) * np.log(np.where(zero, one(z), x))
 
 
-def chosen(z: Array, x: Array, y: Array, is_first: Array) -> Array:
+def one(x: Array) -> Array:
+    """Return 1 in the precision of ``x``."""
+    return x.dtype.type(1)
+
+
+def won(z: Array, x: Array, y: Array, is_first: Array) -> Array:
     """Return 1 where an operand is the result ``z``, one half where both are."""
-    return np.where(x == y, z.dtype.type(0.5), is_first)
+    return np.where(x == y, 0.5 * one(z), is_first)
 
 
 def log_share(z: Array, x: Array, y: Array, half: float) -> Array:
@@ -99,7 +104,7 @@ def real(x: Array) -> Array:
 # Read the tables down, like a table of derivatives: columns are kept by hand.
 # fmt: off
 
-# --- arithmetic ------------------------------------------------------------------
+# --- arithmetic -------------------------------------------------------------------
 
 elementwise(np.positive,    1)
 elementwise(np.negative,   -1)
@@ -123,7 +128,7 @@ elementwise(np.remainder,   1,
 elementwise(np.fmod,        1,
                             lambda z, x, y: np.rint((z - x) / y))
 
-# --- roots, exponentials, logarithms ---------------------------------------------
+# --- roots, exponentials, logarithms ----------------------------------------------
 
 elementwise(np.sqrt,        lambda y, x: 0.5 / y,                   singular=True)
 elementwise(np.cbrt,        lambda y, x: 1 / (3 * y * y),           singular=True)
@@ -139,7 +144,7 @@ elementwise(np.logaddexp,   lambda z, x, y: np.exp(log_share(z, x, y, LOG_2)),
 elementwise(np.logaddexp2,  lambda z, x, y: np.exp2(log_share(z, x, y, 1.0)),
                             lambda z, x, y: np.exp2(log_share(z, y, x, 1.0)))
 
-# --- trigonometric ---------------------------------------------------------------
+# --- trigonometric ----------------------------------------------------------------
 
 elementwise(np.sin,         lambda y, x: np.cos(x),                 is_quiet=True)
 elementwise(np.cos,         lambda y, x: -np.sin(x),                is_quiet=True)
@@ -156,7 +161,7 @@ elementwise(np.rad2deg,     1 / DEGREE)
 elementwise(np.radians,     DEGREE)
 elementwise(np.deg2rad,     DEGREE)
 
-# --- hyperbolic ------------------------------------------------------------------
+# --- hyperbolic -------------------------------------------------------------------
 
 elementwise(np.sinh,        lambda y, x: np.cosh(x))
 elementwise(np.cosh,        lambda y, x: np.sinh(x))
@@ -165,28 +170,28 @@ elementwise(np.arcsinh,     lambda y, x: 1 / np.cosh(y))            # no overflo
 elementwise(np.arccosh,     lambda y, x: 1 / np.sinh(y),            singular=True)
 elementwise(np.arctanh,     lambda y, x: 1 / ((1 - x) * (1 + x)),   singular=True)
 
-# --- choices, signs, pieces ------------------------------------------------------
+# --- choices, signs, pieces -------------------------------------------------------
 # x != x finds NaN: maximum and minimum choose it, fmax and fmin choose the other.
 
-elementwise(np.maximum,     lambda z, x, y: chosen(z, x, y, (x > y) | (x != x)),
-                            lambda z, x, y: chosen(z, x, y, (y > x) | (y != y) & (x == x)))
-elementwise(np.minimum,     lambda z, x, y: chosen(z, x, y, (x < y) | (x != x)),
-                            lambda z, x, y: chosen(z, x, y, (y < x) | (y != y) & (x == x)))
-elementwise(np.fmax,        lambda z, x, y: chosen(z, x, y, (x > y) | (y != y)),
-                            lambda z, x, y: chosen(z, x, y, (y > x) | (x != x) & (y == y)))
-elementwise(np.fmin,        lambda z, x, y: chosen(z, x, y, (x < y) | (y != y)),
-                            lambda z, x, y: chosen(z, x, y, (y < x) | (x != x) & (y == y)))
+elementwise(np.maximum,     lambda z, x, y: won(z, x, y, (x > y) | (x != x)),
+                            lambda z, x, y: won(z, x, y, (y > x) | (y != y) & (x == x)))
+elementwise(np.minimum,     lambda z, x, y: won(z, x, y, (x < y) | (x != x)),
+                            lambda z, x, y: won(z, x, y, (y < x) | (y != y) & (x == x)))
+elementwise(np.fmax,        lambda z, x, y: won(z, x, y, (x > y) | (y != y)),
+                            lambda z, x, y: won(z, x, y, (y > x) | (x != x) & (y == y)))
+elementwise(np.fmin,        lambda z, x, y: won(z, x, y, (x < y) | (y != y)),
+                            lambda z, x, y: won(z, x, y, (y < x) | (x != x) & (y == y)))
 elementwise(np.fabs,        lambda y, x: np.sign(x))
-elementwise(np.copysign,    lambda z, x, y: np.sign(x) * np.copysign(x.dtype.type(1), y),
+elementwise(np.copysign,    lambda z, x, y: np.sign(x) * np.copysign(one(x), y),
                             None)
 elementwise(np.heaviside,   None,
                             lambda z, x, y: np.equal(x, 0))
 elementwise(np.nextafter,   1,
                             None)
-elementwise(np.ldexp,       lambda z, x, i: np.ldexp(x.dtype.type(1), i),
+elementwise(np.ldexp,       lambda z, x, i: np.ldexp(one(x), i),
                             None)
 
-# --- linear over the reals only --------------------------------------------------
+# --- linear over the reals only ---------------------------------------------------
 
 linear(np.conjugate,        lambda y_bar, y, x: np.conjugate(y_bar))
 general(np.absolute,
@@ -195,7 +200,7 @@ general(np.absolute,
 # fmt: on
 
 
-# --- signs and phases ------------------------------------------------------------
+# --- signs and phases -------------------------------------------------------------
 
 
 @overridable
@@ -225,8 +230,8 @@ def real_angle(x: Array) -> Array:
 constant("it is constant between its jumps", real_sign, real_angle)
 general(
     phase_factor,
-    pushforwards=(lambda x_dot, y, x: across(x_dot, y, x),),
-    pullbacks=(lambda y_bar, y, x: across(y_bar, y, x),),
+    pushforwards=(across,),
+    pullbacks=(across,),
 )
 
 
@@ -237,13 +242,13 @@ def sign(x: Array, /) -> Array:
 
 
 @composition(np.angle)
-def angle(z: Array, deg: bool = False) -> Array:  # noqa: FBT001, FBT002 -- NumPy's own signature
+def angle(z: Array, deg: bool = False) -> Array:  # noqa: FBT001 -- NumPy's own signature
     """Return the argument of complex numbers."""
     phase = np.arctan2(z.imag, z.real) if is_complex(z) else real_angle(z)
     return phase * (180 / math.pi) if deg else phase
 
 
-# --- two results -----------------------------------------------------------------
+# --- two results ------------------------------------------------------------------
 
 
 @overridable
@@ -265,7 +270,7 @@ def binary_exponent(x: Array) -> Array:
 
 
 elementwise(fraction, 1)
-elementwise(mantissa, lambda y, x: np.ldexp(x.dtype.type(1), -binary_exponent(x)))
+elementwise(mantissa, lambda y, x: np.ldexp(one(x), -binary_exponent(x)))
 constant("it is an integer", binary_exponent)
 
 

@@ -257,7 +257,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
 @composition(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     """Choose among arrays by their position."""
-    choices = [array_of(c) for c in choices]
+    a, choices = np.asarray(a), [array_of(c) for c in choices]
     if mode == "raise" and (np.any(np.less(a, 0)) or np.any(a >= len(choices))):
         raise ValueError("invalid entry in choice array")
     a = within(a, len(choices), mode)
@@ -382,9 +382,9 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
 # --- writing into the first argument ---------------------------------------------
 
 
-def write_flat(a: Array, positions: Array, values: Any) -> None:
+def write_flat(a: Array, positions: Array, values: Array) -> None:
     """Write values at positions of the flat array, repeating them as needed."""
-    values = np.ravel(array_of(values))
+    values = np.ravel(values)
     count = np.size(positions)
     if count == 0:
         return
@@ -398,6 +398,7 @@ def write_flat(a: Array, positions: Array, values: Any) -> None:
 @composition(np.put)
 def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write at positions of the flat array."""
+    v = array_of(v)
     if np.size(v):
         write_flat(a, np.take(np.arange(np.size(a)), np.ravel(ind), mode=mode), v)
 
@@ -405,7 +406,7 @@ def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
 @composition(np.place)
 def place(arr: Array, mask: Any, vals: Any) -> None:
     """Write the values one after the other where the mask holds."""
-    positions = np.flatnonzero(mask)
+    positions, vals = np.flatnonzero(mask), array_of(vals)
     if np.size(mask) != np.size(arr):
         raise ValueError("place: mask and data must be the same size")
     if np.size(positions) and not np.size(vals):
@@ -445,7 +446,7 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:  # noqa: FBT0
     """Write on the main diagonal."""
     marked = np.zeros(np.shape(a), dtype=bool)
     np.fill_diagonal(marked, val=True, wrap=wrap)
-    write_flat(a, np.flatnonzero(marked), val)
+    write_flat(a, np.flatnonzero(marked), array_of(val))
 
 
 @composition(np.put_along_axis)

@@ -25,7 +25,7 @@ from dualad.rules.kinds import (
 Array = Any
 
 
-# --- linear systems ------------------------------------------------------------------
+# --- linear systems ---------------------------------------------------------------
 # b is a vector only if it has one axis; then x has one axis per matrix (NumPy 2).
 
 
@@ -36,7 +36,7 @@ def solve_a_dot(a_dot: Array, x: Array, a: Array, b: Array) -> Array:
     return -np.linalg.solve(a, a_dot @ x)
 
 
-def solve_b_bar(x_bar: Array, x: Array, a: Array, b: Array) -> Array:  # noqa: ARG001 -- a pullback's signature
+def solve_b_bar(x_bar: Array, x: Array, a: Array, b: Array) -> Array:
     """Pull back to the right-hand side."""
     if b.ndim == 1:
         return np.linalg.solve(transposed(a), x_bar[..., None])[..., 0]
@@ -64,16 +64,16 @@ general(
 )
 
 
-# --- norms -----------------------------------------------------------------------------
+# --- norms ------------------------------------------------------------------------
 
 
 @overridable
-def length(x: Array, ord: Any, axis: Any, keepdims: bool) -> Array:  # noqa: A002, FBT001 -- NumPy's own names
+def length(x: Array, ord: Any, axis: Any, keepdims: Any) -> Array:  # noqa: A002 -- NumPy's own name
     """Return the p-norm of vectors, the Frobenius norm of matrices."""
     return np.linalg.norm(x, ord=ord, axis=axis, keepdims=keepdims)
 
 
-def length_slope(z: Array, x: Array, ord: Any, axis: Any, keepdims: bool) -> Array:  # noqa: A002, FBT001 -- NumPy's own names
+def length_slope(z: Array, x: Array, ord: Any, axis: Any, keepdims: Any) -> Array:  # noqa: A002 -- NumPy's own name
     """Return the derivative of :func:`length`, and 0 where it is 0."""
     z = expanded(z, axis, x.ndim, keepdims=keepdims)
     z = np.where(z == 0, math.inf, z)
@@ -106,7 +106,7 @@ def norm(
     x: Array,
     ord: Any = None,  # noqa: A002 -- NumPy's own name
     axis: Any = None,
-    keepdims: bool = False,  # noqa: FBT001, FBT002 -- NumPy's own signature
+    keepdims: bool = False,  # noqa: FBT001 -- NumPy's own signature
 ) -> Array:
     """Return the norm of vectors or matrices."""
     if type(ord) is not str and ord is not None:
@@ -163,7 +163,7 @@ def largest(x: Array, axis: int, *, keepdims: bool) -> Array:
     return extreme(x, axis=axis, keepdims=keepdims)
 
 
-def matrix_norm(  # noqa: PLR0913 -- what NumPy's has, by name
+def matrix_norm(
     x: Array,
     ord: Any,  # noqa: A002 -- NumPy's own name
     rows: int,

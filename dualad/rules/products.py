@@ -28,10 +28,10 @@ Array = Any
 Axes = Sequence[int]
 
 
-# --- matmul ------------------------------------------------------------------------
+# --- matmul -----------------------------------------------------------------------
 
 
-def matmul_left(z_bar: Array, z: Array, x: Array, y: Array) -> Array:  # noqa: ARG001 -- a pullback's signature
+def matmul_left(z_bar: Array, z: Array, x: Array, y: Array) -> Array:
     """Pull back through ``x @ y`` to ``x``."""
     if x.ndim == 1 == y.ndim:
         return z_bar * conjugated(y)
@@ -40,12 +40,12 @@ def matmul_left(z_bar: Array, z: Array, x: Array, y: Array) -> Array:  # noqa: A
     if x.ndim == 1:
         return np.matmul(conjugated(y), z_bar[..., None])[..., 0]
     if x.ndim == 2 < y.ndim:  # one matrix met many: one product, not many and a sum
-        summed = tuple(range(y.ndim - 2)) + (y.ndim - 1,)
+        summed = (*range(y.ndim - 2), y.ndim - 1)
         return np.tensordot(z_bar, conjugated(y), (summed, summed))
     return z_bar @ transposed(y)
 
 
-def matmul_right(z_bar: Array, z: Array, x: Array, y: Array) -> Array:  # noqa: ARG001 -- a pullback's signature
+def matmul_right(z_bar: Array, z: Array, x: Array, y: Array) -> Array:
     """Pull back through ``x @ y`` to ``y``."""
     if x.ndim == 1 == y.ndim:
         return z_bar * conjugated(x)
@@ -67,7 +67,7 @@ def times_row(column: Array, row: Array) -> Array:
 multilinear(np.matmul, matmul_left, matmul_right)
 
 
-# --- contractions: dot, inner, tensordot --------------------------------------------
+# --- contractions: dot, inner, tensordot ------------------------------------------
 
 
 def contraction_left(
@@ -138,14 +138,14 @@ def dot_right(z_bar: Array, z: Array, x: Array, y: Array) -> Array:
     return contraction_right(z_bar, x, y, *dot_axes(y))
 
 
-def inner_left(z_bar: Array, z: Array, x: Array, y: Array) -> Array:  # noqa: ARG001 -- a pullback's signature
+def inner_left(z_bar: Array, z: Array, x: Array, y: Array) -> Array:
     """Pull back through ``np.inner`` to ``x``."""
     if axes_of(x) == 0 or axes_of(y) == 0:
         return z_bar * conjugated(y)
     return contraction_left(z_bar, x, y, (-1,), (-1,))
 
 
-def inner_right(z_bar: Array, z: Array, x: Array, y: Array) -> Array:  # noqa: ARG001 -- a pullback's signature
+def inner_right(z_bar: Array, z: Array, x: Array, y: Array) -> Array:
     """Pull back through ``np.inner`` to ``y``."""
     if axes_of(x) == 0 or axes_of(y) == 0:
         return z_bar * conjugated(x)
@@ -162,7 +162,7 @@ def tensordot_axes(x: Array, axes: Any) -> tuple[Axes, Axes]:
 
 def tensordot_left(
     z_bar: Array,
-    z: Array,  # noqa: ARG001 -- a pullback's signature
+    z: Array,
     x: Array,
     y: Array,
     axes: Any = 2,
@@ -173,7 +173,7 @@ def tensordot_left(
 
 def tensordot_right(
     z_bar: Array,
-    z: Array,  # noqa: ARG001 -- a pullback's signature
+    z: Array,
     x: Array,
     y: Array,
     axes: Any = 2,
@@ -211,7 +211,7 @@ if hasattr(np, "matvec"):  # NumPy 2.2
 # fmt: on
 
 
-# --- einsum ---------------------------------------------------------------------------
+# --- einsum -----------------------------------------------------------------------
 
 
 @overridable
@@ -225,7 +225,7 @@ def indexed_product(
 def pull_indexed_product(
     z_bar: Array,
     position: int,
-    z: Array,  # noqa: ARG001 -- a pullback's signature
+    z: Array,
     *operands: Array,
     terms: tuple[str, ...],
     result: str,
@@ -349,7 +349,7 @@ def implicit_result(terms: list[str]) -> str:
     return ("..." if any("..." in t for t in terms) else "") + once
 
 
-# --- the same under the names of np.linalg ---------------------------------------------
+# --- the same under the names of np.linalg ----------------------------------------
 
 
 @composition(np.linalg.matmul)

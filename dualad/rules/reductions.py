@@ -21,6 +21,7 @@ from dualad.rules.kinds import (
     linear,
     overridable,
     spread,
+    strong,
 )
 from dualad.rules.views import array_of
 
@@ -315,7 +316,8 @@ def push_product(
     x_dot: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False
 ) -> Array:
     """Push forward through a product."""
-    return np.sum(products_of_others(x, axis) * x_dot, axis=axis, keepdims=keepdims)
+    terms = strong(x_dot, products_of_others(x, axis))
+    return np.sum(terms, axis=axis, keepdims=keepdims)
 
 
 def pull_product(
@@ -323,7 +325,7 @@ def pull_product(
 ) -> Array:
     """Pull back through a product."""
     others = conjugated(products_of_others(x, axis))
-    return spread(y_bar, y, x, axis, keepdims) * others
+    return strong(spread(y_bar, y, x, axis, keepdims), others)
 
 
 general(

@@ -66,7 +66,7 @@ def imaginary_zeros(x: Array) -> Array:
 
 alias(real_part, imaginary_part)
 linear(real_number, lambda y_bar, y, x: y_bar)
-linear(imaginary_number, lambda y_bar, y, x: 1j * y_bar)
+linear(imaginary_number, lambda y_bar, y, x: y_bar * 1j)
 constant("the imaginary part of a real array is zero", imaginary_zeros)
 
 

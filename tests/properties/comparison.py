@@ -12,6 +12,7 @@ from tests.strategies import Program, shown
 
 EXACT = 1e-10
 DIFFERENCES = 1e-6
+ROUNDING = 1e-13
 
 
 def check_program(program: Program, *, order: int = 1) -> None:
@@ -53,7 +54,8 @@ def check_first_order(program: Program) -> np.ndarray:
 
     run = program.start()
     got_value, gradient = ad.value_and_gradient(run.f, run.x)
-    assert np.array_equal(got_value, value), f"value {got_value!r}, plain {value!r}"
+    assert run.layouts == plain.layouts, f"{run.layouts}, plain {plain.layouts}"
+    same_value(program, got_value, value)
     same_memory(run, plain, "value_and_gradient")
     numeric.assert_close(gradient, want, limit)
     assert gradient.dtype == run.x.dtype
@@ -63,7 +65,8 @@ def check_first_order(program: Program) -> np.ndarray:
     before = v.copy()
     run = program.start()
     got_value, tangent = ad.jvp(run.f, (run.x,), (v,))
-    assert np.array_equal(got_value, value), f"value {got_value!r}, plain {value!r}"
+    assert run.layouts == plain.layouts, f"{run.layouts}, plain {plain.layouts}"
+    same_value(program, got_value, value)
     same_memory(run, plain, "jvp")
     assert np.array_equal(v, before), "jvp changed its direction"
     numeric.assert_close(tangent, np.vdot(gradient, v).real, EXACT)
@@ -129,4 +132,19 @@ def check_second_order(program: Program, gradient: np.ndarray) -> None:
 def same_memory(run: Any, plain: Any, after: str) -> None:
     """Fail unless all memory holds what a plain run left in it."""
     for name, left in plain.left().items():
-        assert np.array_equal(run.left()[name], left), f"{name} differs after {after}"
+        got = run.left()[name]
+        same = np.array_equal(got, left) or (
+            np.iscomplexobj(left) and np.allclose(got, left, ROUNDING, ROUNDING)
+        )
+        assert same, f"{name} differs after {after}"
+
+
+def same_value(program: Program, got: Any, plain: Any) -> None:
+    """Fail unless the value is the one of a plain run, to the last bit if real.
+
+    NumPy's own complex products and matrix products with ``out=`` differ in the last
+    bit with the layout of the result.
+    """
+    inexact = program.dtype != "float64" or "np.matmul" in program.source
+    same = got == plain or (inexact and np.allclose(got, plain, ROUNDING, ROUNDING))
+    assert same, f"value {got!r}, plain {plain!r}"

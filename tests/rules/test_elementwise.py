@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dualad as ad
+from dualad import dispatch, testing
 from dualad.rules import RULES
 from dualad.testing import check_derivatives, check_rule
 from tests.domains import ELEMENTWISE, SAMPLES, THOROUGH, battery
@@ -62,13 +63,60 @@ def test_every_ufunc_has_a_rule():
     assert [name for name, function in UFUNCS.items() if function not in RULES] == []
 
 
-def test_every_rule_has_samples():
+class Consulted(dict):
+    """A table of rules that remembers which were looked up."""
+
+    def __init__(self, rules):
+        super().__init__(rules)
+        self.seen = set()
+
+    def get(self, function, default=None):
+        self.seen.add(function)
+        return super().get(function, default)
+
+    def __getitem__(self, function):
+        self.seen.add(function)
+        return super().__getitem__(function)
+
+
+# Reached by operators, methods of arrays and of ufuncs, past the table: see
+# test_indexing, test_views, test_methods, test_conversions.
+BY_OPERATORS = {
+    "cast",
+    "gathered",
+    "imaginary_number",
+    "indexed",
+    "real_number",
+    "reinterpreted",
+    "seen_in_each",
+    "strong_on_plain",
+    "sums_between",
+}
+
+
+def test_every_rule_is_exercised(monkeypatch):
+    """The samples of the battery reach every rule; writers have tests of their own."""
+    table = Consulted(RULES)
+    monkeypatch.setattr(dispatch, "RULES", table)
+    for function, calls in SAMPLES.items():
+        for args, params in calls:
+            run_active(function, args, params)
     missing = {
         rule.name
         for function, rule in RULES.items()
-        if rule.kind != "constant" and function not in SAMPLES
+        if rule.kind != "constant"
+        and function not in table.seen.union(SAMPLES, dispatch.WRITERS)
     }
-    assert missing == set()
+    assert missing - BY_OPERATORS == set()
+
+
+def run_active(function, args, params):
+    """Call a function of a sample with active arrays."""
+    for subject in testing.subjects(
+        function, args, params, testing.is_array, name="", floor=1.0
+    ):
+        ad.jvp(subject.function, subject.point, subject.directions())
+        break
 
 
 @pytest.mark.parametrize(
@@ -96,7 +144,7 @@ def test_constants_are_plain(function):
     np.testing.assert_array_equal(both_modes(f, x), np.ones(3))
 
 
-# --- ties and kinks ---------------------------------------------------------------------
+# --- ties and kinks ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("function", [np.maximum, np.minimum, np.fmax, np.fmin])
@@ -122,7 +170,9 @@ def test_nan_goes_to_the_operand_that_numpy_selects(function, x_bar, y_bar):
     np.testing.assert_array_equal(got, [x_bar, y_bar])
 
 
-@pytest.mark.parametrize("function", [np.abs, np.fabs, np.sign, lambda x: np.hypot(x, 0)])
+@pytest.mark.parametrize(
+    "function", [np.abs, np.fabs, np.sign, lambda x: np.hypot(x, 0)]
+)
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 def test_derivative_zero_at_the_kink(function, zero):
     assert slope(function, zero) == 0
@@ -174,7 +224,7 @@ def test_heaviside_gives_its_value_at_zero_to_the_second():
     np.testing.assert_array_equal(got, [0, 1, 0])
 
 
-# --- powers ---------------------------------------------------------------------------------
+# --- powers -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [int, float, np.float64, np.int64, np.array])
@@ -241,7 +291,7 @@ def test_float_power_computes_in_double_precision():
     np.testing.assert_allclose(got, 3 / x, rtol=1e-6)
 
 
-# --- singular points ----------------------------------------------------------------------------
+# --- singular points --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -277,7 +327,8 @@ def test_a_masked_branch_leaves_no_nan(function, edge):
         _, tangent = ad.jvp(f, (x,), (np.array([1.0, 0.0]),))
         np.testing.assert_array_equal(tangent, 2 * edge)
         np.testing.assert_array_equal(
-            ad.jvp(lambda x: ad.gradient(f, x), (x,), (np.array([1.0, 0.0]),))[1], [2, 0]
+            ad.jvp(lambda x: ad.gradient(f, x), (x,), (np.array([1.0, 0.0]),))[1],
+            [2, 0],
         )
 
 
@@ -321,7 +372,7 @@ def test_second_derivative_of_logaddexp_at_a_tie():
     np.testing.assert_allclose(hessian, [[0.25, -0.25], [-0.25, 0.25]], rtol=1e-14)
 
 
-# --- accuracy ---------------------------------------------------------------------------------------
+# --- accuracy ---------------------------------------------------------------------
 
 
 def test_small_numbers_are_not_lost():
@@ -368,7 +419,7 @@ def test_branch_cuts_of_complex_functions(function, side):
     np.testing.assert_allclose(got, expected, rtol=1e-8)
 
 
-# --- dtypes -------------------------------------------------------------------------------------------
+# --- dtypes -----------------------------------------------------------------------
 
 SINGLE = [
     (function, args)
@@ -380,7 +431,9 @@ SINGLE = [
 
 
 @pytest.mark.parametrize(
-    ("function", "args"), SINGLE, ids=[f"{f.__name__}-{i}" for i, (f, _) in enumerate(SINGLE)]
+    ("function", "args"),
+    SINGLE,
+    ids=[f"{f.__name__}-{i}" for i, (f, _) in enumerate(SINGLE)],
 )
 def test_partials_of_single_precision_are_single(function, args):
     args = [x.astype(np.float32) if isinstance(x, np.ndarray) else x for x in args]
@@ -404,7 +457,7 @@ def test_python_numbers_do_not_widen():
     assert ad.jvp(f, (x,), (x,))[1].dtype == np.float32
 
 
-# --- two results --------------------------------------------------------------------------------------
+# --- two results ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("x", [2.75, -2.75, 2.0, -2.0, INF, -INF, 0.0, -0.0])
