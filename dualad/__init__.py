@@ -13,8 +13,6 @@ from dualad.activity import (
     Reverse,
     autodiff,
     make_shadow,
-    primal,
-    stop_gradient,
     zero_shadow,
 )
 from dualad.derivatives import (
@@ -50,7 +48,7 @@ from dualad.second_order import (
     hvp,
     value_gradient_and_hvp,
 )
-from dualad.structs import Const
+from dualad.structs import Const, primal, stop_gradient
 
 __all__ = [
     "AliasedArgumentsError",

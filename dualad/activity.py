@@ -8,15 +8,18 @@ import numpy as np
 
 from dualad.derivatives import Function
 from dualad.forward.jvp import push
-from dualad.levels import Active, bare
 from dualad.reverse.vjp import Recording
-from dualad.structs import Const, Tree, is_leaf, map_tree
+from dualad.structs import Const, Tree, arrays_in, check_apart, is_leaf, map_tree
 
 
 class Duplicated:
     """A primal with its shadow, both the caller's.
 
     In reverse mode the shadow is *added to*; in forward mode it holds the tangent.
+
+    Where the function writes into the primal, the shadow follows it, as in Enzyme: in
+    reverse mode what it holds at the call counts as the cotangent of what the primal
+    will hold at the end, and in forward mode it ends as the tangent of that.
 
     Parameters
     ----------
@@ -108,6 +111,16 @@ def autodiff(
         raise ValueError(f"mode is {mode!r}.\nGive dualad.Forward or dualad.Reverse.")
     primals = tuple(a if isinstance(a, Const) else a.primal for a in args)
     shadows = tuple(None if isinstance(a, Const) else a.shadow for a in args)
+    what = "tangent" if mode is Forward else "shadow"
+    check_apart(
+        what,
+        [x for shadow in shadows for _, x in arrays_in(shadow)],
+        [
+            x
+            for p in primals
+            for _, x in arrays_in(p.value if isinstance(p, Const) else p)
+        ],
+    )
     if mode is Forward:
         return push(f, primals, shadows, in_place=True)
     recording = Recording(f, primals, shadows=shadows, check_constants=check_constants)
@@ -153,36 +166,3 @@ def zero_shadow(shadow: Tree) -> None:
         leaf[...] = 0.0
 
     map_tree(clear, shadow, place="shadow")
-
-
-def primal(x: Tree) -> Tree:
-    """Return the value of an active array, or of all in a tree, stripped of all levels.
-
-    A copy; plain arrays are copied too.  The derivative ends here: use it to print or
-    store values.
-
-    Examples
-    --------
-    >>> import numpy as np, dualad as ad
-    >>> ad.primal(np.ones(2))
-    array([1., 1.])
-    """
-    if isinstance(x, Active):
-        x = bare(x)
-    if isinstance(x, np.ndarray):
-        return x.copy("K")
-    if isinstance(x, dict | tuple | list) or is_leaf(x):
-        return map_tree(lambda _, leaf: primal(leaf), x) if not is_leaf(x) else x
-    return x
-
-
-def stop_gradient(x: Tree) -> Tree:
-    """Return ``x`` as a constant: a copy that carries no derivative.
-
-    Examples
-    --------
-    >>> import numpy as np, dualad as ad
-    >>> ad.gradient(lambda x: np.sum(x * ad.stop_gradient(x)), np.array([3.0]))
-    array([3.])
-    """
-    return primal(x)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import numbers
+import opcode
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, Self
 
@@ -122,6 +124,19 @@ USE_STACK = (
 )
 
 
+def is_formatting(frame: Any) -> bool:
+    """Say whether a frame is at a ``%``: ``"%.3f" % t`` shows the value to a person."""
+    place, code = frame.f_lasti, frame.f_code.co_code
+    return opcode.opname[code[place]] == "BINARY_OP" and code[place + 1] in REMAINDERS
+
+
+REMAINDERS = tuple(
+    number
+    for number, (_, symbol) in enumerate(getattr(opcode, "_nb_ops", ()))
+    if symbol in ("%", "%=")
+)
+
+
 class ActiveValue(Active):
     """What active arrays and active scalars share."""
 
@@ -181,6 +196,16 @@ class ActiveValue(Active):
         """The imaginary part: a view of a complex array."""
         return apply(np.imag, (self,), {})
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        apply(np.real, (self,), {})[...] = value
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        apply(np.imag, (self,), {})[...] = value
+
     @property
     def T(self) -> Any:  # noqa: N802 -- NumPy's name
         """The transpose: a view."""
@@ -237,9 +262,16 @@ class ActiveValue(Active):
 
     # Conversions that would lose the derivative.
     __array__ = _refuses("Converting to a plain array (np.array, np.asarray)", USE_STACK)
-    __float__ = _refuses(
-        "Converting to a Python float (float(t), math.sin(t), plain[i] = t)", USE_NUMPY
-    )
+
+    def __float__(self) -> float:
+        if is_formatting(sys._getframe(1)):  # noqa: SLF001 -- there is no public way
+            return float(bare(self))
+        raise LostDerivativeError(
+            "Converting to a Python float (float(t), math.sin(t), plain[i] = t)",
+            self,
+            USE_NUMPY,
+        )
+
     __complex__ = _refuses("Converting to a Python complex", USE_NUMPY)
     item = _refuses("item()", READ_VALUE)
     tolist = _refuses("tolist()", READ_VALUE)

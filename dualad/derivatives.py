@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from dualad.errors import NotDifferentiableError, ScalarOutputError
-from dualad.forward.jacobian import columns
+from dualad.forward.jacobian import columns, copied_tree
 from dualad.forward.jvp import push
 from dualad.reverse.jacobian import rows
 from dualad.reverse.vjp import Recording, pull
-from dualad.structs import Const, Tree, leaves, stripped
+from dualad.structs import Const, Tree, as_primal, leaves, map_tree, primal, stripped
 
 Array = Any
 Function = Callable[..., Any]
@@ -121,18 +121,32 @@ def forward_gradient(f: Function, args: tuple[Any, ...], *, has_aux: bool) -> An
         result = f(*inner)
         if has_aux:
             result, aux = result
-            kept[:] = [aux]
+            kept[:] = [primal(aux)]
         if np.ndim(result) or getattr(result, "dtype", np.float64(0).dtype).kind == "c":
             raise ScalarOutputError("gradient", result)
         return result
 
+    active = [arg for arg in args if not isinstance(arg, Const)]
+    turned: list[Any] | None = None
+    if any(as_primal(x).dtype.kind == "c" for arg in active for x in leaves(arg)):
+        # Along i for the derivative by the imaginary part; nothing of it stays behind.
+        copies = tuple(copied_tree(arg) for arg in args)
+        turned = columns(scalar, copies, None, 1j)[1]
     value, blocks = columns(scalar, args, None)
-    if has_aux:
-        from dualad.levels import Active, bare
 
-        aux = kept[0]
-        value = value, bare(aux) if isinstance(aux, Active) else aux
-    return value, bare_or_tuple(blocks)
+    def delivered(_: Any, x: Any, by_real: Array, by_imag: Any = None) -> Array:
+        slope = by_real if by_imag is None else by_real + 1j * by_imag
+        dtype = as_primal(x).dtype
+        slope = np.real(slope) if dtype.kind != "c" else slope
+        return slope if slope.dtype == dtype else slope.astype(dtype)
+
+    slopes = [
+        map_tree(delivered, arg, *((block,) if turned is None else (block, turned[i])))
+        for i, (arg, block) in enumerate(zip(active, blocks, strict=True))
+    ]
+    if has_aux:
+        value = value, kept[0]
+    return value, bare_or_tuple(slopes)
 
 
 def grad(f: Function, argnums: int | tuple[int, ...] = 0) -> Function:
@@ -342,7 +356,7 @@ def jacobian(
     check_mode(mode)
     for i, arg in enumerate(args):
         for leaf in [] if isinstance(arg, Const) else leaves(arg):
-            if getattr(leaf, "dtype", np.asarray(leaf).dtype).kind == "c":
+            if as_primal(leaf).dtype.kind == "c":
                 raise NotDifferentiableError(
                     f"argument {i}", leaf, "Use dualad.jvp or dualad.vjp for complex "
                     "arguments: a complex function has no single Jacobian matrix.",

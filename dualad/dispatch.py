@@ -62,7 +62,12 @@ def operate(rule: Rule, x: Any, y: Any) -> Any:
 
 def call(rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any] = NOTHING) -> Any:
     """Hand a call to the highest level among its arguments."""
-    if len(args) == 1 and rule.kind in RECORDED and isinstance(args[0], Active):
+    if (
+        len(args) == 1 == rule.arity
+        and rule.kind in RECORDED
+        and not rule.variadic
+        and isinstance(args[0], Active)
+    ):
         return args[0].level.unary(rule, args[0], params)
     top: Any = None
     order = 0
@@ -85,6 +90,7 @@ def apply(function: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> An
     if kind == "elementwise" and len(args) == 2:  # noqa: PLR2004 -- the usual case
         return operate(rule, *args)
     if kind == "constant":
+        args, params = with_named_output(rule, args, params)
         return constant(rule.primal, args, params)
     if function in WRITERS:
         refuse_plain_destination(function, args, params)
@@ -105,12 +111,23 @@ def apply_composition(
     function: Any, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]
 ) -> Any:
     """Run a function that is written in terms of others."""
-    if params.get("out") is None:
-        params = {k: v for k, v in params.items() if k != "out"}
-        return rule.primal(*args, **params)
-    params = dict(params)
-    out = params.pop("out")
-    return written(out, rule.primal(*args, **params), function)
+    args, given = with_named_output(rule, args, params)
+    out = given.pop("out", None)
+    result = rule.primal(*args, **given)
+    return result if out is None else written(out, result, function)
+
+
+def with_named_output(
+    rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call with a positional ``out`` as a keyword."""
+    given = dict(params)
+    if "out" in rule.parameters:
+        place = rule.parameters.index("out")
+        if len(args) > place:
+            given["out"] = args[place]
+            args = (*args[:place], None, *args[place + 1 :])
+    return args, given
 
 
 def apply_rule(rule: Rule, args: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
@@ -133,10 +150,21 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], given: Mapping[str, Any]) -> A
                     f"reduction operation {rule.name} does not have an identity, so "
                     "to use a where mask one has to specify 'initial'"
                 )
+    if initial is not None and np.size(arrays[0]) == 0:
+        result = of_nothing(rule, arrays[0], initial, params)
+        return result if out is None else written(out, result, rule.primal)
     result = call(rule, arrays, params)
     if initial is not None and rule.reduction is not None:
         result = rule.reduction.combine(result, initial)
     return result if out is None else written(out, result, rule.primal)
+
+
+def of_nothing(rule: Rule, x: Any, initial: Any, params: dict[str, Any]) -> Any:
+    """Reduce an empty array: the result is the initial value."""
+    plain = rule.primal(bare(x), initial=bare(initial), **params)
+    if not isinstance(initial, Active):
+        return plain
+    return copied(np.broadcast_to(initial, np.shape(plain)))
 
 
 NEEDS_INITIAL = frozenset({np.max, np.min, np.amax, np.amin})

@@ -19,7 +19,7 @@ from dualad.errors import (
     ShadowMismatchError,
     StructureMismatchError,
 )
-from dualad.levels import Active, Level, bare
+from dualad.levels import Active, Level, bare, overlaps_itself
 
 Array = Any
 Tree = Any
@@ -197,6 +197,44 @@ def fitting(what: str, place: Any, primal: Array, given: Array) -> Array:
     return given
 
 
+def check_given(what: str, place: Any, primal: Array, given: Any) -> None:
+    """Raise unless an array of the caller's can be the shadow or tangent of another."""
+    place = spelled(place)
+    if (
+        not isinstance(given, np.ndarray)
+        or given.shape != primal.shape
+        or given.dtype != primal.dtype
+    ):
+        raise ShadowMismatchError(what, place, primal, given)
+    if not given.flags.writeable or overlaps_itself(given):
+        remedy = f"Give it a writable {what} without overlap: np.zeros_like(primal)."
+        raise ShadowMismatchError(what, place, primal, given, remedy)
+
+
+def check_apart(what: str, shadows: list[Array], primals: list[Array]) -> None:
+    """Raise if one of the caller's shadows overlaps any of the primals.
+
+    Sorted by address, so that many arrays cost little.
+    """
+    extents = [(*extent(x), True, x) for x in shadows if x.size]
+    extents += [(*extent(x), False, x) for x in primals if x.size]
+    extents.sort(key=lambda e: e[0])
+    ends: dict[bool, tuple[int, Array]] = {}
+    for low, high, is_shadow, x in extents:
+        end, other = ends.get(not is_shadow, (low, x))
+        if low < end and np.shares_memory(x, other, max_work=1 << 16):
+            shadow, primal = (x, other) if is_shadow else (other, x)
+            remedy = f"A primal is its memory: use np.zeros_like for the {what}."
+            raise ShadowMismatchError(what, "an argument", primal, shadow, remedy)
+        if high > ends.get(is_shadow, (0, x))[0]:
+            ends[is_shadow] = high, x
+
+
+def extent(x: Array) -> tuple[int, int]:
+    """Return the first address of an array's memory and the one after its last."""
+    return np.lib.array_utils.byte_bounds(x)
+
+
 def as_primal(x: Any) -> Any:
     """Return a leaf as an array or NumPy scalar: Python numbers become NumPy's."""
     if type(x) is float:
@@ -223,6 +261,42 @@ def stripped(tree: Any, level: Level) -> Any:
             return type(tree)(*(stripped(v, level) for v in tree))
         return type(tree)(stripped(v, level) for v in tree)
     return tree
+
+
+def primal(x: Tree) -> Tree:
+    """Return the value of an active array, or of all in a tree, stripped of all levels.
+
+    A copy; plain arrays are copied too.  The derivative ends here: use it to print or
+    store values.
+
+    Examples
+    --------
+    >>> import numpy as np, dualad as ad
+    >>> ad.primal(np.ones(2))
+    array([1., 1.])
+    """
+    if isinstance(x, Active):
+        x = bare(x)
+    if isinstance(x, np.ndarray):
+        return x.copy("K")
+    if isinstance(x, dict):
+        return type(x)((key, primal(item)) for key, item in x.items())
+    if isinstance(x, tuple | list):
+        items = [primal(item) for item in x]
+        return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+    return x
+
+
+def stop_gradient(x: Tree) -> Tree:
+    """Return ``x`` as a constant: a copy that carries no derivative.
+
+    Examples
+    --------
+    >>> import numpy as np, dualad as ad
+    >>> ad.gradient(lambda x: np.sum(x * ad.stop_gradient(x)), np.array([3.0]))
+    array([3.])
+    """
+    return primal(x)
 
 
 class Arguments:

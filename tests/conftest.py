@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
+QUICK = [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 settings.register_profile(
@@ -19,6 +20,8 @@ settings.register_profile(
     derandomize=True,
     database=None,
     print_blob=False,
+    report_multiple_bugs=False,
+    phases=QUICK,
     suppress_health_check=SLOW_IS_FINE,
 )
 settings.register_profile(
@@ -26,6 +29,7 @@ settings.register_profile(
     max_examples=5000,
     deadline=None,
     print_blob=True,
+    report_multiple_bugs=False,
     suppress_health_check=SLOW_IS_FINE,
 )
 settings.load_profile(os.environ.get("DUALAD_PROFILE", "default"))

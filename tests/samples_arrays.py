@@ -275,7 +275,7 @@ INDEXING: Samples = {
         sample(mask23, z23, x23),
     ],
     np.clip: [
-        sample(x234, -0.5, 0.75),
+        sample(x23, -0.8, 1.3),
         sample(x23, real(3) - 1.5, None),
         sample(x23, None, 0.7 * real(2, 1)),
         sample(x23, 1.0, -1.0),

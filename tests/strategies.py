@@ -71,6 +71,10 @@ class Program:
         """Show the program as code that runs after ``import dualad as ad``."""
         return f"\n{self.source}"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001, ARG002 -- hypothesis's signature
+        """Show hypothesis the code, too."""
+        printer.text(repr(self))
+
     @functools.cached_property
     def source(self) -> str:
         """The text of ``f``, in the way that it captures its constants."""
@@ -462,12 +466,13 @@ def step(weight: int = 1, *, real: bool = False) -> Callable[[Step], Step]:
 def elementwise(b: Builder) -> str:
     """Apply a smooth function to each element."""
     name = b.pick(list(b.variables())[::-1])
+    # np.float64 ** 3 and np.power differ in the last bit, so only arrays have powers.
+    powers = ["{v} ** 2 * 0.5", "0.3 * {v} ** 3"] if b.shape(name) else []
     forms = [
+        *powers,
         "np.sin({v})",
         "np.tanh({v})",
         "np.exp(-{v} * {v})",
-        "{v} ** 2 * 0.5",
-        "0.3 * {v} ** 3",
         "-{v}",
         "+{v}",
         "{v} + 1.0",

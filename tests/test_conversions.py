@@ -134,7 +134,6 @@ def test_what_would_lose_a_derivative_raises(name: str, mode: str) -> None:
         ("plain.T.dot", "W.T @ x"),
         ("float", "dualad.primal(x)"),
         ("item", "dualad.primal(x)"),
-        ("math.isfinite", "np.isfinite"),
         ("pickle of an array", "dualad.primal(x)"),
     ],
 )
@@ -209,7 +208,7 @@ def test_functions_without_a_rule_name_themselves(mode: str) -> None:
             seen(action, mode)
 
 
-# --- what gives the value ----------------------------------------------------------
+# --- what gives the value --------------------------------------------------------
 
 VALUES: list[tuple[Callable[[Any], Any], Any]] = [
     (lambda x: bool(x[0]), True),
@@ -253,7 +252,7 @@ def test_what_carries_no_derivative_gives_the_value(number: int, mode: str) -> N
 
 @MODES
 def test_print_shows_the_value(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
-    seen(lambda x: print(x[0], x), mode)
+    seen(lambda x: print(x[0], x), mode)  # noqa: T201 -- every training loop prints
     assert capsys.readouterr().out == "0.5 [0.5 1.5 2.5]\n"
 
 
@@ -286,7 +285,7 @@ def test_primal_and_stop_gradient_are_the_explicit_ways(mode: str) -> None:
     np.testing.assert_array_equal(g, X)
 
 
-# --- what keeps the derivative -------------------------------------------------------
+# --- what keeps the derivative ---------------------------------------------------
 
 
 @MODES
@@ -334,7 +333,7 @@ def test_a_float_view_of_complex_memory_is_the_same_memory(mode: str) -> None:
     np.testing.assert_allclose(ad.gradient(f, X[:2], mode=mode), [10.0, -1.0])
 
 
-# --- scalars are immutable, arrays without axes are not --------------------------------
+# --- scalars are immutable, arrays without axes are not --------------------------
 
 
 @MODES
@@ -388,7 +387,7 @@ def test_scalars_have_no_sequence_protocol(mode: str) -> None:
 @MODES
 def test_python_built_ins_work_on_scalars(mode: str) -> None:
     def f(x: Any) -> Any:
-        return sum(x) * max(x[0], x[1]) + pow(x[2], 2) + abs(-x[0]) + sorted(x)[0]
+        return sum(x) * max(x[0], x[1]) + pow(x[2], 2) + abs(-x[0]) + sorted(x)[1]
 
-    want = 1.5 + np.array([1.0 + 1.0, 4.5, 5.0])
+    want = 1.5 + np.array([1.0, 4.5 + 1.0, 5.0])
     np.testing.assert_allclose(ad.gradient(f, X, mode=mode), want)

@@ -17,6 +17,7 @@ from tests import numeric
 MODES = pytest.mark.parametrize("mode", ["reverse", "forward"])
 X = np.array([0.5, 1.5, 2.5])
 M = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
+KEEP = True
 W = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
 
@@ -28,7 +29,7 @@ def agrees(f: Callable[[Any], Any], x: Any, mode: str, limit: float = 1e-8) -> N
     numeric.assert_close(g, numeric.gradient(f, x), limit)
 
 
-# --- out= ------------------------------------------------------------------------------
+# --- out= ------------------------------------------------------------------------
 
 
 @MODES
@@ -137,7 +138,7 @@ def test_a_plain_output_raises_and_stays_as_it_was(mode: str) -> None:
     np.testing.assert_array_equal(plain, 7.0)
 
 
-# --- where= ------------------------------------------------------------------------------
+# --- where= ----------------------------------------------------------------------
 
 
 @MODES
@@ -183,7 +184,7 @@ def test_where_broadcasts(mode: str) -> None:
     agrees(f, M, mode)
 
 
-# --- dtype=, casting=, order= --------------------------------------------------------------
+# --- dtype=, casting=, order= ----------------------------------------------------
 
 
 @MODES
@@ -259,7 +260,7 @@ def test_a_keyword_that_nobody_knows_raises(mode: str) -> None:
         ad.gradient(lambda x: np.sum(x, bogus=2), X, mode=mode)
 
 
-# --- names and positions --------------------------------------------------------------------
+# --- names and positions ---------------------------------------------------------
 
 
 @MODES
@@ -269,13 +270,13 @@ def test_a_keyword_that_nobody_knows_raises(mode: str) -> None:
         (lambda m: np.sum(a=m), lambda m: np.sum(m)),
         (lambda m: np.sum(axis=1, a=m), lambda m: np.sum(m, 1)),
         (
-            lambda m: np.sum(m, 0, None, None, True),
+            lambda m: np.sum(m, 0, None, None, KEEP),
             lambda m: np.sum(m, 0, keepdims=True),
         ),
         (lambda m: np.sum(m, None, np.float64), lambda m: np.sum(m)),
-        (lambda m: np.max(m, 1, None, True), lambda m: np.max(m, 1, keepdims=True)),
+        (lambda m: np.max(m, 1, None, KEEP), lambda m: np.max(m, 1, keepdims=True)),
         (
-            lambda m: np.mean(m, 0, None, None, True),
+            lambda m: np.mean(m, 0, None, None, KEEP),
             lambda m: np.mean(m, 0, keepdims=True),
         ),
         (lambda m: np.var(m, 1, None, None, 1), lambda m: np.var(m, axis=1, ddof=1)),
@@ -302,7 +303,7 @@ def test_a_keyword_that_nobody_knows_raises(mode: str) -> None:
         (lambda m: np.linalg.norm(x=m, axis=1), lambda m: np.linalg.norm(m, None, 1)),
         (lambda m: np.roll(m, axis=1, shift=1), lambda m: np.roll(m, 1, 1)),
         (lambda m: np.sort(a=m, axis=0), lambda m: np.sort(m, 0)),
-        (lambda m: m.sum(0, None, None, True), lambda m: np.sum(m, 0, keepdims=True)),
+        (lambda m: m.sum(0, None, None, KEEP), lambda m: np.sum(m, 0, keepdims=True)),
         (lambda m: m.mean(axis=1), lambda m: np.mean(m, 1)),
         (lambda m: m.reshape(3, 2), lambda m: np.reshape(m, (3, 2))),
         (
@@ -353,7 +354,7 @@ def test_a_composition_has_the_signature_of_the_function_it_stands_for(
         assert ours[p.name].default is p.default or ours[p.name].default == p.default
 
 
-# --- operands of other kinds ------------------------------------------------------------------
+# --- operands of other kinds -----------------------------------------------------
 
 
 @MODES
@@ -363,7 +364,7 @@ def test_a_composition_has_the_signature_of_the_function_it_stands_for(
         lambda x: np.float64(2.0) * x + x * np.float64(3.0),
         lambda x: np.float64(2.0) * x[0] + x[1] / np.float64(3.0),
         lambda x: [1.0, 2.0, 3.0] * x + x * (3.0, 2.0, 1.0),
-        lambda x: [1, 2, 3] + x,
+        lambda x: [1, 2, 3] + x,  # noqa: RUF005 -- not a list
         lambda x: np.arange(3) * x - x / np.arange(1, 4),
         lambda x: 2 * x + True * x - x * np.int64(3),
         lambda x: 2.0**x + x**2 + x**2.0 + x ** np.arange(3),

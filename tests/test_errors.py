@@ -122,7 +122,7 @@ def test_shadow_mismatch() -> None:
     assert text_of(
         ad.ShadowMismatchError,
         lambda: ad.autodiff(ad.Reverse, np.sum, ad.Duplicated(X, X)),
-    ).endswith("Primal and shadow share memory: use np.zeros_like(primal).")
+    ).endswith("A primal is its memory: use np.zeros_like for the shadow.")
     read_only = np.zeros(3)
     read_only.flags.writeable = False
     assert text_of(

@@ -9,7 +9,7 @@ import pytest
 
 import dualad as ad
 from dualad import testing
-from dualad.rules.kinds import RULES, elementwise, general, linear, overridable
+from dualad.rules.kinds import RULES, elementwise, general, overridable
 from dualad.testing import DerivativeError, check_derivatives, check_rule
 
 X = np.array([0.5, -1.2, 0.8])
@@ -96,7 +96,7 @@ def test_a_pair_of_formulas_passes(cubed):
 def test_a_wrong_pair_is_found(cubed, formulas, check):
     general_rule(cubed, **formulas)
     with pytest.raises(DerivativeError) as error:
-        check_rule(cubed, X)
+        check_rule(cubed, X, modes=["forward", "reverse"])
     assert check in error.value.check
 
 
@@ -107,8 +107,86 @@ def written_in(x):
     return 0.0
 
 
-def test_a_function_that_is_not_smooth_is_told_apart(cubed):
-    linear(cubed, lambda y_bar, y, x: y_bar)
+def test_wrong_values_are_found(monkeypatch):
+    right = ad.vjp
+
+    def vjp(f, *args):
+        value, pull = right(f, *args)
+        return value * 1.01, pull
+
+    monkeypatch.setattr(ad, "vjp", vjp)
+    with pytest.raises(DerivativeError, match="the value in reverse mode fails"):
+        check_rule(np.sin, X, modes=["value"])
+
+
+def test_wrong_dtypes_are_found(monkeypatch):
+    right = ad.jvp
+
+    def jvp(f, primals, tangents):
+        value, tangent = right(f, primals, tangents)
+        return value, tangent.astype(np.float64)
+
+    monkeypatch.setattr(ad, "jvp", jvp)
+    with pytest.raises(DerivativeError, match="the tangent: shape and dtype") as error:
+        check_rule(np.sin, X, modes=["value"], dtypes=["float32"], layouts=["C"])
+    assert (error.value.got, error.value.expected) == (
+        "array float64[3]",
+        "array float32[3]",
+    )
+
+
+def test_overwritten_shadows_are_found(monkeypatch):
+    right = ad.autodiff
+
+    def autodiff(mode, f, pair):
+        pair.shadow[...] = 0
+        return right(mode, f, pair)
+
+    monkeypatch.setattr(ad, "autodiff", autodiff)
+    with pytest.raises(DerivativeError, match="adding to a shadow fails"):
+        check_rule(np.sin, X, modes=["accumulation"])
+
+
+def test_wrong_jacobians_are_found(monkeypatch):
+    right = ad.jacobian
+    monkeypatch.setattr(ad, "jacobian", lambda f, x, mode: 2 * right(f, x, mode=mode))
+    with pytest.raises(DerivativeError, match="the forward Jacobian fails"):
+        check_rule(np.sin, X, modes=["width"])
+    monkeypatch.setattr(ad, "jacobian", lambda f, x, mode: right(f, x, mode=mode)[:1])
+    with pytest.raises(DerivativeError, match=r"got +shape \(1, 3\)"):
+        check_rule(np.sin, X, modes=["width"], layouts=["C"])
+
+
+def test_wrong_nesting_is_found(monkeypatch):
+    right = ad.gradient
+    depth = []
+
+    def gradient(f, *args):
+        depth.append(f)
+        try:
+            return right(f, *args) * (2 if len(depth) > 1 else 1)
+        finally:
+            depth.pop()
+
+    monkeypatch.setattr(ad, "gradient", gradient)
+    with pytest.raises(DerivativeError, match="reverse over reverse mode"):
+        check_rule(np.sin, X, modes=["nesting"])
+
+
+def test_wrong_forward_nesting_is_found(monkeypatch):
+    right = ad.jvp
+
+    def jvp(f, primals, tangents):
+        value, tangent = right(f, primals, tangents)
+        is_inner = not isinstance(primals[0], np.ndarray)
+        return value, tangent * (2 if is_inner else 1)
+
+    monkeypatch.setattr(ad, "jvp", jvp)
+    with pytest.raises(DerivativeError, match="forward over forward mode fails"):
+        check_rule(np.sin, X, modes=["nesting"])
+
+
+def test_a_function_that_is_not_smooth_is_told_apart():
     with pytest.raises(DerivativeError, match="taking differences fails for rounded"):
         check_rule(rounded, np.array([1.5001, 2.0]), modes=["forward"])
 
@@ -156,6 +234,11 @@ def test_a_function_without_floating_results_is_refused():
         check_rule(np.argmax, X)
 
 
+def test_numbers_alone_are_refused():
+    with pytest.raises(ValueError, match="sin got no floating array"):
+        check_rule(np.sin, 0.5)
+
+
 def test_constants_and_lists():
     check_rule(np.concatenate, [X, X[::-1]], modes=["value", "reverse"])
     check_rule(np.multiply, X, ad.Const(X), modes=["value", "reverse"])
@@ -170,6 +253,14 @@ def test_every_pair_occurs():
         assert {(row[i], row[j]) for row in rows} == {
             (a, b) for a in factors[i] for b in factors[j]
         }
+
+
+@pytest.mark.parametrize("layout", testing.LAYOUTS[:-1])
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_arrays_without_axes_stay_arrays(layout, dtype):
+    x = testing.arranged(np.array(0.5), np.dtype(dtype), layout)
+    assert type(x) is np.ndarray
+    assert (x.shape, x.dtype) == ((), dtype)
 
 
 @pytest.mark.parametrize("layout", testing.LAYOUTS)

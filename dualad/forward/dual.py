@@ -117,7 +117,11 @@ class DualLevel(Level):
                 term_is_new = partial != 1
             is_new = term_is_new if z_dot is None else True
             z_dot = term if z_dot is None else z_dot + term
-        return z if z_dot is None else self.new(z, z_dot, is_new=is_new)
+        if z_dot is None:
+            return z
+        if z.__class__ is complex:  # 1j * np.float64(2.0)
+            z = np.complex128(z)
+        return self.new(z, z_dot, is_new=is_new)
 
     def linear(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         """Push tangents through a linear function: the function itself."""
@@ -183,7 +187,7 @@ class DualLevel(Level):
         view = rule.primal(x.primal, **params)
         plain, base = bare(view), bare(x.primal)
         if type(plain) is not np.ndarray:
-            return x  # a view of a scalar that is a scalar: the scalar itself
+            return x[()] if isinstance(x, ActiveArray) else x  # NumPy gave a scalar
         if type(base) is np.ndarray and (
             np.may_share_memory(plain, base) or plain.size == 0
         ):
@@ -200,7 +204,7 @@ class DualLevel(Level):
             raise self.escaped()
         part = x.primal[index]
         if not isinstance(part, np.ndarray | ActiveArray):
-            return DualScalar(part, x.tangent[self.deepened(index)], self)
+            return DualScalar(part, self.element(x.tangent, index), self)
         if np.may_share_memory(bare(part), bare(x.primal)) or part.size == 0:
             return DualArray(part, self.seen(x.tangent, INDEXED, {"index": index}), self)
         return self.linear(GATHERED, (x,), {"index": index})
@@ -244,7 +248,8 @@ class DualLevel(Level):
             write(tangent, index, 0.0 if value is None else value)
         else:
             for k in range(self.width):
-                write(tangent[k], index, 0.0 if value is None else value[k])
+                block = tangent[k, ...]  # the Ellipsis keeps 0-d blocks arrays
+                write(block, index, 0.0 if value is None else value[k])
 
     def add_into(self, memory: Any, contribution: Array) -> None:
         """Add into both parts of memory of this level: a shadow above."""
@@ -340,6 +345,8 @@ class DualLevel(Level):
             return z_dot if z_dot.dtype == z.dtype else z_dot.astype(z.dtype)
         if type(bare(z_dot)) is np.ndarray:
             z_dot = z_dot[()]
+        if isinstance(z_dot, complex | float | int):  # as Python's operators give
+            return z.dtype.type(z_dot)
         if not isinstance(z_dot, Active) and z_dot.dtype != z.dtype:
             z_dot = z.dtype.type(z_dot)
         return z_dot
@@ -368,12 +375,12 @@ class DualLevel(Level):
         shape = np.shape(x_dot)
         return np.reshape(x_dot, (shape[0], *(1,) * (wanted - ndim), *shape[1:]))
 
-    def deepened(self, index: Any) -> Any:
-        """Return the index that means the same in every direction."""
+    def element(self, tangent: Array, index: Any) -> Array:
+        """Return the tangent of one element: a number, or a copy for all directions."""
         if self.width is None:
-            return index
+            return tangent[index]
         entries = index if isinstance(index, tuple) else (index,)
-        return (slice(None), *entries)
+        return tangent[(slice(None), *entries)].copy()
 
     def seen(self, tangent: Array, rule: Rule, params: Mapping[str, Any]) -> Array:
         """Take the view of a tangent, in every direction."""

@@ -16,9 +16,14 @@ CHUNK = 32
 
 
 def columns(
-    f: Callable[..., Any], args: tuple[Any, ...], chunk: int | None
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    chunk: int | None,
+    unit: complex = 1.0,
 ) -> tuple[Tree, list[Tree]]:
     """Return the value of ``f`` and its Jacobian, one tree per argument.
+
+    The directions are ``unit`` times one element of a leaf.
 
     ``f`` runs once per chunk, each time on the caller's arrays as they were.
     """
@@ -35,7 +40,7 @@ def columns(
         width = min(chunk, max(total, 1) - start)
         is_last = start == starts[-1]
         run_args = args if is_last else tuple(copied_tree(arg) for arg in args)
-        seeds = tuple(basis(arg, args, i, start, width) for i, arg in enumerate(args))
+        seeds = tuple(basis(arg, args, i, start, width, unit) for i, arg in enumerate(args))
         value, tangent = push(f, run_args, seeds, width=width)
         runs.append(tangent)
     return value, [
@@ -62,7 +67,9 @@ def offsets(args: tuple[Any, ...], which: int) -> int:
     )
 
 
-def basis(arg: Any, args: tuple[Any, ...], which: int, start: int, width: int) -> Tree:
+def basis(  # noqa: PLR0913 -- all that says which directions
+    arg: Any, args: tuple[Any, ...], which: int, start: int, width: int, unit: complex
+) -> Tree:
     """Return unit tangents for the directions ``start`` to ``start + width``."""
     if isinstance(arg, Const):
         return None
@@ -74,7 +81,7 @@ def basis(arg: Any, args: tuple[Any, ...], which: int, start: int, width: int) -
         size = np.size(primal)
         stack = np.zeros((width, size), primal.dtype)
         for k in range(max(start, position), min(start + width, position + size)):
-            stack[k - start, k - position] = 1.0
+            stack[k - start, k - position] = unit
         position += size
         return stack.reshape((width, *np.shape(primal)))
 

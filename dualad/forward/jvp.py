@@ -7,10 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from dualad import levels
-from dualad.forward.dual import DualLevel, NestedDualLevel
+from dualad.forward.dual import DualArray, DualLevel, NestedDualLevel
 from dualad.levels import RUNNING, Active, bare
-from dualad.structs import Arguments, Const, Tree, as_primal, fitting, map_tree
+from dualad.structs import (
+    Arguments,
+    Const,
+    Tree,
+    as_primal,
+    check_given,
+    fitting,
+    map_tree,
+)
 
 Array = Any
 
@@ -32,7 +39,7 @@ def push(
     leaves: list[Any] = []
     constants: list[tuple[str, Any]] = []
     with level:
-        lifted = []
+        lifted, lifters = [], []
         for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
             place = f"argument {i}"
             if isinstance(primal, Const):
@@ -40,11 +47,14 @@ def push(
                 lifted.append(primal.value)
                 continue
             lifter = Lifter(level, leaves, in_place=in_place)
+            lifters.append(lifter)
             lifted.append(
                 map_tree(lifter.lift, primal, tangent, place=place, what="tangent")
             )
         level.arguments = Arguments(f, leaves, constants)
         output = f(*lifted)
+        for lifter in lifters:
+            lifter.finish()
         return value_of(output, level), tangent_of(output, level)
 
 
@@ -57,6 +67,12 @@ class Lifter:
         self.leaves = leaves
         self.in_place = in_place
         self.known: dict[int, Any] = {}
+        self.elsewhere: list[tuple[Array, DualArray]] = []
+
+    def finish(self) -> None:
+        """Copy tangents that could not live in the caller's arrays back to them."""
+        for x_dot, dual in self.elsewhere:
+            x_dot[...] = dual.tangent
 
     def lift(self, place: Any, x: Any, x_dot: Any) -> Any:
         """Return one leaf as a dual array."""
@@ -65,6 +81,8 @@ class Lifter:
             return tied
         primal = as_primal(x)
         dual = self.dual(place, primal, x_dot)
+        if self.in_place and isinstance(dual, DualArray) and dual.tangent is not x_dot:
+            self.elsewhere.append((x_dot, dual))
         if isinstance(bare(primal), np.ndarray):
             self.leaves.append((dual, None, primal, primal, place))
             self.known[id(x)] = dual
@@ -75,11 +93,12 @@ class Lifter:
         level = self.level
         if x_dot is None:
             return level.activated(primal)
-        if level.width is None:
+        if self.in_place and isinstance(primal, np.ndarray):
+            check_given("tangent", place, primal, x_dot)
+            if x_dot.strides == primal.strides:
+                return DualArray(primal, x_dot, level)
+        elif level.width is None:
             x_dot = fitting("tangent", place, primal, x_dot)
-        if self.in_place and type(x_dot) is np.ndarray:
-            if x_dot.strides == primal.strides and x_dot.dtype == primal.dtype:
-                return level.carrier_of(primal)(primal, x_dot, level)
         return level.new(primal, x_dot, is_new=False)
 
 
@@ -103,9 +122,14 @@ def tangent_of(output: Tree, level: DualLevel) -> Tree:
         z = as_primal(z)
         if level.width is not None:
             return level.blank(z)
-        return levels.zeros_like(z, ()) if np.ndim(z) else z.dtype.type(0)
+        return np.zeros_like(bare(z)) if is_array(z) else z.dtype.type(0)
 
     return map_output(tangent, output)
+
+
+def is_array(z: Any) -> bool:
+    """Say whether an output is an array, with axes or without, and not a scalar."""
+    return isinstance(bare(z), np.ndarray)
 
 
 def map_output(function: Any, output: Tree) -> Tree:

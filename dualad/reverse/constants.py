@@ -46,7 +46,7 @@ class Constants:
         if isinstance(x, tuple):
             return tuple(self.protected(item) for item in x)
         if isinstance(x, list):
-            return self.protected(np.array(x))
+            return np.array(x) if x else np.empty(0, np.intp)  # an index, if empty
         return x
 
     def verify(self) -> None:

@@ -260,9 +260,10 @@ def looked_through(views: list[ViewShadow], memory: Array) -> Array:
     """Apply the views one after the other, keeping the result writable."""
     for view in views:
         memory = view.function(memory, **view.params)
-    for plain in levels.plain_parts(memory):
-        if not plain.flags.writeable and not any(view.overlaps for view in views):
-            plain.flags.writeable = True  # np.diagonal gives read-only views
+    if not any(view.rule.overlaps for view in views):
+        for plain in levels.plain_parts(memory):
+            if not plain.flags.writeable:
+                plain.flags.writeable = True  # np.diagonal gives read-only views
     return memory
 
 

@@ -192,6 +192,9 @@ class Tape(Level):
         """Record one step and return its output as an active value."""
         if not sources:
             return z
+        if z.__class__ is complex:  # 1j * np.float64(2.0)
+            z = np.complex128(z)
+            kept_z = None if kept_z is None else z
         if z.dtype is not F64 and z.dtype.kind not in "fc":
             return z
         if z.__class__ is ndarray or isinstance(z, ActiveArray):
@@ -220,7 +223,7 @@ class Tape(Level):
             shadow = ViewShadow(x.shadow, rule, rule.primal, params, view)
             return ShadowedArray(view, shadow, self)
         if type(plain) is not np.ndarray:
-            return x  # a view of a scalar that is a scalar: the scalar itself
+            return x[()] if isinstance(x, ActiveArray) else x  # NumPy gave a scalar
         # NumPy copied: record the copy first, of which it can be a view.
         order = params.get("order") or "C"
         return self.alias(rule, (copied(x, order=order),), params)

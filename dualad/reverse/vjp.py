@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dualad import levels
 from dualad.errors import (
     IndependentOutputWarning,
     NotDifferentiableError,
     ScalarOutputError,
-    ShadowMismatchError,
 )
 from dualad.levels import RUNNING, Active, bare
 from dualad.reverse.shadow import ScalarShadow, Shadow
@@ -24,6 +22,7 @@ from dualad.structs import (
     Const,
     Tree,
     as_primal,
+    check_given,
     fitting,
     map_tree,
     spelled,
@@ -203,21 +202,10 @@ class Recording:
                 shadow.memory = None  # a tied leaf comes again: its part is added
 
 
-def use_given(shadow: Shadow, x_bar: Any, path: Any) -> None:
+def use_given(shadow: Shadow, x_bar: Any, place: Any) -> None:
     """Let cotangents accumulate in the caller's shadow, if its layout allows it."""
-    like, place = shadow.like, spelled(path)
-    if (
-        not isinstance(x_bar, np.ndarray)
-        or x_bar.shape != like.shape
-        or x_bar.dtype != like.dtype
-    ):
-        raise ShadowMismatchError("shadow", place, like, x_bar)
-    if not x_bar.flags.writeable or levels.overlaps_itself(x_bar):
-        remedy = "Give it a writable shadow without overlap: np.zeros_like(primal)."
-        raise ShadowMismatchError("shadow", place, like, x_bar, remedy)
-    if np.may_share_memory(x_bar, bare(like)):
-        remedy = "Primal and shadow share memory: use np.zeros_like(primal)."
-        raise ShadowMismatchError("shadow", place, like, x_bar, remedy)
+    like = shadow.like
+    check_given("shadow", place, like, x_bar)
     if x_bar.strides == like.strides and like.dtype != np.float16:
         shadow.memory = x_bar
 

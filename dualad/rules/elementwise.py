@@ -36,8 +36,8 @@ RIGHT_ANGLE = math.pi / 2.0
 
 def inverse(y: Array) -> Array:
     """Return ``1 / y``; a Python zero divides as NumPy's zeros do."""
-    if type(y) in (int, float) and y == 0:
-        return math.copysign(math.inf, y)
+    if isinstance(y, int | float | complex) and y == 0:
+        return np.divide(1, y)
     return 1 / y
 
 

@@ -396,7 +396,7 @@ def write_flat(a: Array, positions: Array, values: Array) -> None:
 
 
 @composition(np.put)
-def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
+def put(a: Array, ind: Any, v: Any, mode: Any = "raise") -> None:
     """Write at positions of the flat array."""
     v = array_of(v)
     if np.size(v):

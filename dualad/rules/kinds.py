@@ -187,7 +187,7 @@ def alias(
     The tangent of a view is the same view of the tangent, its shadow the same view
     of the shadow.  Where NumPy had to copy, the interpreters record a copy first.
     ``overlaps`` marks views whose elements share memory; they say how to add a
-    contribution back: ``transpose(view_bar, x_bar_like, **params)``.
+    contribution back: ``transpose(view_bar, base_shape, /, **params)``.
     """
     for function in functions:
         RULES[function] = Rule(
@@ -215,7 +215,8 @@ def composition(function: Function) -> Callable[[Function], Function]:
     """
 
     def register(implementation: Function) -> Function:
-        RULES[function] = Rule(implementation, "composition", 0)
+        names = _parameters(implementation, 0)
+        RULES[function] = Rule(implementation, "composition", 0, names)
         return implementation
 
     return register

@@ -38,7 +38,7 @@ def matmul_left(z_bar: Array, z: Array, x: Array, y: Array) -> Array:
     if y.ndim == 1:
         return times_row(z_bar, y)
     if x.ndim == 1:
-        return np.matmul(conjugated(y), z_bar[..., None])[..., 0]
+        return applied(conjugated(y), z_bar)
     if x.ndim == 2 < y.ndim:  # one matrix met many: one product, not many and a sum
         summed = (*range(y.ndim - 2), y.ndim - 1)
         return np.tensordot(z_bar, conjugated(y), (summed, summed))
@@ -52,11 +52,18 @@ def matmul_right(z_bar: Array, z: Array, x: Array, y: Array) -> Array:
     if x.ndim == 1:
         return conjugated(x)[..., None] * z_bar[..., None, :]
     if y.ndim == 1:
-        return np.matmul(transposed(x), z_bar[..., None])[..., 0]
+        return applied(transposed(x), z_bar)
     if y.ndim == 2 < x.ndim:
         summed = tuple(range(x.ndim - 1))
         return np.tensordot(conjugated(x), z_bar, (summed, summed))
     return transposed(x) @ z_bar
+
+
+def applied(matrix: Array, vector: Array) -> Array:
+    """Return the product of matrices with vectors, both possibly stacked."""
+    if matrix.ndim == 2:
+        return matrix @ vector
+    return np.matmul(matrix, vector[..., None])[..., 0]
 
 
 def times_row(column: Array, row: Array) -> Array:
@@ -284,7 +291,7 @@ def einsum(*operands: Any, optimize: Any = False, **options: Any) -> Array:
     subscripts, arrays = canonical_form(operands)
     arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in arrays]
     terms, result = explicit_terms(subscripts, tuple(x.ndim for x in arrays))
-    if len(arrays) == 1 and set(terms[0]) == set(result):
+    if len(arrays) == 1 and result and set(terms[0]) == set(result):
         return indexed_view(arrays[0], term=terms[0], result=result)
     return indexed_product(
         *arrays, terms=terms, result=result, optimize=optimize, **options

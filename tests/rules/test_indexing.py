@@ -33,7 +33,7 @@ def agrees(f: Callable[[Any], Any], x: Any, mode: str) -> None:
     numeric.assert_close(g, numeric.gradient(f, x), 1e-8)
 
 
-# --- reading -----------------------------------------------------------------------------
+# --- reading ---------------------------------------------------------------------
 
 INDICES: list[Any] = [
     0,
@@ -152,7 +152,7 @@ def test_taking_out_of_bounds_raises_as_numpy() -> None:
         ad.gradient(lambda x: np.sum(np.take(X, x)), X)
 
 
-# --- choosing ------------------------------------------------------------------------------
+# --- choosing --------------------------------------------------------------------
 
 
 @MODES
@@ -173,7 +173,6 @@ def test_bounds_are_differentiated_too(mode: str) -> None:
     agrees(f, X, mode)
 
 
-@MODES
 @pytest.mark.parametrize(
     "bounds",
     [
@@ -186,8 +185,8 @@ def test_bounds_are_differentiated_too(mode: str) -> None:
         {"a_min": np.nan, "a_max": 1.0},
     ],
 )
-def test_clipping_gives_exactly_numpys_values(bounds: Any, mode: str) -> None:
-    x = np.append(X, [np.nan, np.inf, -np.inf, 0.0])[: 6 if "a_min" in bounds and np.ndim(bounds["a_min"]) else None]
+def test_clipping_gives_exactly_numpys_values(bounds: Any) -> None:
+    x = X if np.ndim(bounds["a_min"]) else np.append(X, [np.nan, np.inf, -np.inf, 0.0])
     value, _ = ad.jvp(lambda x: np.clip(x, **bounds), (x,), (np.ones_like(x),))
     np.testing.assert_array_equal(value, np.clip(x, **bounds))
     value, _ = ad.vjp(lambda x: np.clip(x, **bounds), x)
@@ -254,7 +253,7 @@ def test_selecting(mode: str) -> None:
         ad.gradient(lambda x: np.sum(np.select([X > 0], [x, x])), X)
 
 
-# --- moving ---------------------------------------------------------------------------------
+# --- moving ----------------------------------------------------------------------
 
 
 @MODES
@@ -315,7 +314,7 @@ def test_padding_that_is_no_copy_of_elements_raises() -> None:
         )
 
 
-# --- writing into the first argument -----------------------------------------------------------
+# --- writing into the first argument ---------------------------------------------
 
 WRITERS: list[Callable[[Any, Any], None]] = [
     lambda y, m: np.put(y, [0, 5, -1], m[0, :3]),
@@ -324,17 +323,17 @@ WRITERS: list[Callable[[Any, Any], None]] = [
     lambda y, m: np.put(y, [0, 15, -30], m[0] * 2.0, mode="clip"),
     lambda y, m: np.put(y.T, [0, 1, 2, 3], m[1]),
     lambda y, m: y.put([3, 3], m[0, 0]),
-    lambda y, m: np.put(y, [1], []),
+    lambda y, m: np.put(y, [1], m[0, :0]),
     lambda y, m: np.place(y, MASK, m[0, :3] * 2.0),
     lambda y, m: np.place(y, ~MASK, [m[0, 0], 1.0]),
-    lambda y, m: np.place(y, MASK & ~MASK, []),
+    lambda y, m: np.place(y, MASK & ~MASK, m[0, :0]),
     lambda y, m: np.putmask(y, MASK, m * m),
     lambda y, m: np.putmask(y, MASK, m[0, :3]),
-    lambda y, m: np.putmask(y, MASK, 2.0),
+    lambda y, m: np.putmask(y, m > 1.1, 2.0),
     lambda y, m: np.copyto(y, m * m),
     lambda y, m: np.copyto(y, m[0] * 2.0, where=MASK),
     lambda y, m: np.copyto(y[1:], m[0, 1]),
-    lambda y, m: np.copyto(y, 3.0, where=[[True], [False], [True]]),
+    lambda y, m: np.copyto(y, 3.0, where=m > 1.1),
     lambda y, m: np.fill_diagonal(y, m[0, 1] * m[0, 2]),
     lambda y, m: np.fill_diagonal(y, m[2, :2]),
     lambda y, m: np.fill_diagonal(y.T, m[2], wrap=True),
@@ -342,9 +341,9 @@ WRITERS: list[Callable[[Any, Any], None]] = [
     lambda y, m: np.put_along_axis(y, np.array([[0, 1, 2, 0]]), m[:1] * m[:1], 0),
     lambda y, m: np.put_along_axis(y, np.array([0, -1, 5]), m[0, :3] * 2.0, None),
     lambda y, m: y.fill(m[1, 1]),
-    lambda y, m: y.sort(axis=0),
-    lambda y, m: y.sort(),
-    lambda y, m: y.partition(2),
+    lambda y, _: y.sort(axis=0),
+    lambda y, _: y.sort(),
+    lambda y, _: y.partition(2),
 ]
 
 

@@ -68,7 +68,11 @@ def test_active_scalars_inside_an_inner_list() -> None:
 )
 def test_whatever_is_joined(f: Callable[[Any], Any]) -> None:
     np.testing.assert_array_equal(ad.vjp(f, X)[0], f(X))
-    agrees(lambda x: np.sum(np.sin(f(x)) * np.arange(1.0, np.size(f(X)) + 1).reshape(np.shape(f(X)))))
+    agrees(
+        lambda x: np.sum(
+            np.sin(f(x)) * np.arange(1.0, np.size(f(X)) + 1).reshape(np.shape(f(X)))
+        )
+    )
 
 
 def test_the_same_array_many_times() -> None:
@@ -114,14 +118,14 @@ def test_dtype_and_casting() -> None:
 
 
 def test_what_numpy_refuses() -> None:
-    for call in (
-        lambda x: np.concatenate([x[0, ...], x]),
-        lambda x: np.concatenate([x, np.outer(x, x)]),
-        lambda x: np.stack([x, x[:2]]),
-        lambda x: np.block([[x], x]),
-        lambda x: np.meshgrid(x, x, indexing="no"),
+    for call, text in (
+        (lambda x: np.concatenate([x[0, ...], x]), "zero-dim"),
+        (lambda x: np.concatenate([x, np.outer(x, x)]), "dim"),
+        (lambda x: np.stack([x, x[:2]]), "same shape"),
+        (lambda x: np.block([[x], x]), "depths"),
+        (lambda x: np.meshgrid(x, x, indexing="no"), "indexing"),
     ):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match=text):
             ad.gradient(lambda x, call=call: np.sum(call(x)), X)
     with pytest.raises(TypeError):
         ad.gradient(lambda x: np.sum(np.block([x, (x, x)])), X)

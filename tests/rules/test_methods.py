@@ -54,7 +54,9 @@ CALLS: dict[str, Call] = {
     "outer": lambda u, x: u.outer(x[0], x[1, :, 0]),
     "outer, list": lambda u, x: u.outer([1.5, 2.0], x),
     "outer, scalar": lambda u, x: u.outer(x[0, 0, 0], x[1]),
-    "outer, keywords": lambda u, x: u.outer(x[0], x[1], out=np.zeros_like(x, shape=(3, 2, 3, 2))),
+    "outer, keywords": lambda u, x: u.outer(
+        x[0], x[1], out=np.zeros_like(x, shape=(3, 2, 3, 2))
+    ),
     "at, repeated": lambda u, x: at(u, x, [0, 0, 1], 1.5),
     "at, mixed": lambda u, x: at(u, x, (slice(None), [0, 0, 2]), x[:1] * 0.5),
     "at, mask": lambda u, x: at(u, x, MASK, 1.25),
@@ -97,14 +99,16 @@ def test_method(ufunc: Any, name: str) -> None:
         return np.sum(np.where(np.isfinite(want), y, 0.0) * weights)
 
     _, g = ad.value_and_gradient(f, X)
-    value, tangent = ad.jvp(f, (X,), (V,))
+    _, tangent = ad.jvp(f, (X,), (V,))
     for got in seen:
         assert np.shape(got) == np.shape(want)
         assert np.asarray(got).dtype == want.dtype
         assert isinstance(got, np.ndarray) == isinstance(want, np.ndarray)
         if ufunc not in WRONG_IN_NUMPY or "reduce" not in name:
             np.testing.assert_allclose(got, want, rtol=1e-14)
-    expected = numeric.directional(lambda x: f(x) if ufunc not in WRONG_IN_NUMPY else ad.vjp(f, x)[0], X, V)
+    expected = numeric.directional(
+        lambda x: f(x) if ufunc not in WRONG_IN_NUMPY else ad.vjp(f, x)[0], X, V
+    )
     scale = max(1.0, abs(expected))
     assert abs(tangent - expected) < 1e-8 * scale
     assert abs(np.sum(g * V) - expected) < 1e-8 * scale
@@ -180,4 +184,6 @@ def test_an_initial_value_is_differentiated_too() -> None:
 
     x = np.array([0.5, 1.5, 2.0])
     numeric.assert_close(ad.gradient(f, x), numeric.gradient(f, x), 1e-8)
-    numeric.assert_close(ad.gradient(f, x, mode="forward"), numeric.gradient(f, x), 1e-8)
+    numeric.assert_close(
+        ad.gradient(f, x, mode="forward"), numeric.gradient(f, x), 1e-8
+    )

@@ -97,7 +97,7 @@ def random_call(seed):
         if random.random() < 0.3:
             place = random.integers(0, len(term) + 1)
             hidden = random.integers(0, 3)
-            shape[place:place] = [[3, 2][-hidden:], []][hidden == 0]
+            shape[place:place] = [3, 2][2 - hidden :]
             term = f"{term[:place]}...{term[place:]}"
         terms.append(term)
         arrays.append(random.uniform(0.5, 1.5, shape))

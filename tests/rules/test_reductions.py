@@ -1,4 +1,4 @@
-"""Sums, means, products and extremes where they are not smooth, and in half precision."""
+"""Sums, means, products and extremes where they are not smooth, and in float16."""
 
 from __future__ import annotations
 
@@ -40,12 +40,14 @@ def test_rule(function: Any, args: Any, params: Any) -> None:
             y[known] = values
             return f(y)
 
-        numeric.assert_close(gradient[known], numeric.gradient(of_known, x[known]), 1e-8)
+        numeric.assert_close(
+            gradient[known], numeric.gradient(of_known, x[known]), 1e-8
+        )
     else:
         check_rule(function, *args, **params)
 
 
-# --- extremes --------------------------------------------------------------------------
+# --- extremes --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("function", [np.max, np.min, np.amax, np.amin])
@@ -97,7 +99,7 @@ def test_second_derivatives_of_an_extreme_vanish() -> None:
     np.testing.assert_array_equal(h, [[0, 0, 0], [0, 2, 0], [0, 0, 0]])
 
 
-# --- spread ----------------------------------------------------------------------------
+# --- spread ----------------------------------------------------------------------
 
 
 def test_a_deviation_of_zero_has_derivative_zero() -> None:
@@ -138,9 +140,7 @@ def test_where_in_means(function: Any) -> None:
         y = function(m, axis=1, where=mask, keepdims=True)
         return np.sum(y * y * m)
 
-    np.testing.assert_allclose(
-        ad.value_and_gradient(f, M)[0], f(M), rtol=1e-15
-    )
+    np.testing.assert_allclose(ad.value_and_gradient(f, M)[0], f(M), rtol=1e-15)
     numeric.assert_close(both(f, M), numeric.gradient(f, M), 1e-8)
 
 
@@ -154,7 +154,7 @@ def test_what_is_masked_may_be_infinite() -> None:
         np.testing.assert_array_equal(g[~mask], 0.0)
 
 
-# --- products --------------------------------------------------------------------------
+# --- products --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_products_along_axes() -> None:
     numeric.assert_close(both(f, x), numeric.gradient(f, x), 1e-8)
 
 
-# --- half precision --------------------------------------------------------------------
+# --- half precision --------------------------------------------------------------
 
 
 @MODES
@@ -216,7 +216,7 @@ def test_a_spread_in_half_precision_does_not_overflow() -> None:
         np.testing.assert_allclose(narrow, wide, rtol=2e-2, atol=1e-6)
 
 
-# --- averages and NaN --------------------------------------------------------------------
+# --- averages and NaN ------------------------------------------------------------
 
 
 def test_weights_are_differentiated_too() -> None:

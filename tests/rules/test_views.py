@@ -121,7 +121,7 @@ def test_diagonals_are_views_that_cannot_be_written() -> None:
         ad.gradient(write, M)
 
 
-# --- views whose elements share memory -------------------------------------------------
+# --- views whose elements share memory -------------------------------------------
 
 
 @MODES
@@ -216,7 +216,7 @@ def test_what_has_the_shape_already_is_returned_itself(mode: str) -> None:
     np.testing.assert_array_equal(ad.gradient(f, X, mode=mode), want)
 
 
-# --- real and imaginary parts ------------------------------------------------------------
+# --- real and imaginary parts ----------------------------------------------------
 
 
 @MODES
@@ -250,7 +250,7 @@ def test_the_imaginary_part_of_a_real_array_is_zero(mode: str) -> None:
     np.testing.assert_array_equal(ad.gradient(f, X, mode=mode), 1.0)
 
 
-# --- copies and casts -----------------------------------------------------------------------
+# --- copies and casts ------------------------------------------------------------
 
 
 @MODES
