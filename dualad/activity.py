@@ -9,7 +9,7 @@ import numpy as np
 from dualad.derivatives import Function
 from dualad.forward.jvp import push
 from dualad.reverse.vjp import Recording
-from dualad.structs import Const, Tree, arrays_in, check_apart, is_leaf, map_tree
+from dualad.structs import Const, Tree, arrays_in, check_apart, map_tree
 
 
 class Duplicated:

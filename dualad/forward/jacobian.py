@@ -75,17 +75,18 @@ def basis(  # noqa: PLR0913 -- all that says which directions
         return None
     position = offsets(args, which)
 
-    def unit(_: str, x: Any) -> Array:
+    def directions(_: Any, x: Any) -> Array:
         nonlocal position
         primal = bare(as_primal(x))
         size = np.size(primal)
         stack = np.zeros((width, size), primal.dtype)
+        length = unit if primal.dtype.kind == "c" else unit.real
         for k in range(max(start, position), min(start + width, position + size)):
-            stack[k - start, k - position] = unit
+            stack[k - start, k - position] = length
         position += size
         return stack.reshape((width, *np.shape(primal)))
 
-    return map_tree(unit, arg)
+    return map_tree(directions, arg)
 
 
 def block(which: int, arg: Any, args: tuple[Any, ...], runs: list[Tree]) -> Tree:
