@@ -127,7 +127,7 @@ def autodiff(
     value = recording.value()
     recording.seed_scalar("autodiff(Reverse)")
     recording.tape.sweep()
-    recording.add_to_given()
+    recording.finish_given()
     return value
 
 

@@ -176,6 +176,34 @@ def leaves(tree: Tree) -> list[Array]:
     return found
 
 
+def twin(x: Array) -> Array:
+    """Return a copy of a plain array that NumPy treats alike.
+
+    The same axes are contiguous, mergeable, reversed or repeated, so that every
+    reshape gives a view where it gave one of ``x``, and a copy where it gave that.
+    Gaps shrink to one element: at most about twice the memory.
+    """
+    if x.flags.forc:
+        return x.copy("K")
+    item = x.itemsize
+    strides = [0] * x.ndim
+    gap, merged, end = item, item, item  # the next stride if it follows closely
+    for axis in sorted(range(x.ndim), key=lambda i: abs(x.strides[i])):
+        if x.strides[axis] == 0 or x.shape[axis] == 0:
+            continue
+        follows = abs(x.strides[axis]) == merged
+        gap = end if follows else end + item
+        strides[axis] = gap if x.strides[axis] > 0 else -gap
+        merged = abs(x.strides[axis]) * x.shape[axis]
+        end = gap * x.shape[axis]
+    memory = np.zeros(end // item + 1, x.dtype)
+    start = sum(-s * (n - 1) for s, n in zip(strides, x.shape, strict=True) if s < 0)
+    copy = np.ndarray(x.shape, x.dtype, memory, start, strides)
+    shown = tuple(slice(None) if s else slice(0, 1) for s in strides)
+    copy[shown] = x[shown]
+    return copy
+
+
 def fitting(what: str, place: Any, primal: Array, given: Array) -> Array:
     """Return a tangent or cotangent as an array that fits its primal, or raise."""
     if not isinstance(given, Active):

@@ -685,7 +685,7 @@ def in_layout(x: Array, layout: str) -> Array:
 
 def every_second(x: Array) -> Array:
     """Return an array whose elements are every second of its memory in each axis."""
-    between = np.full([2 * n for n in x.shape], np.nan, x.dtype)
+    between: Array = np.full([2 * n for n in x.shape], np.nan, x.dtype)
     view = between[..., *(slice(None, None, 2) for _ in x.shape)]
     view[...] = x
     return view

@@ -15,7 +15,7 @@ SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 settings.register_profile(
     "default",
-    max_examples=100,
+    max_examples=300,
     deadline=None,
     derandomize=True,
     database=None,

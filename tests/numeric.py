@@ -64,8 +64,8 @@ def directional(
 
 def basis(x: Any) -> list[Any]:
     """Return the unit directions of ``x``, in C order."""
-    shape = np.shape(x)
-    return [np.eye(1, max(1, np.size(x)), i)[0].reshape(shape) for i in range(np.size(x))]
+    n = np.size(x)
+    return [np.eye(1, max(1, n), i)[0].reshape(np.shape(x)) for i in range(n)]
 
 
 def gradient(f: Function, x: Any, step: float = 1e-4, points: int = 5) -> Any:

@@ -684,7 +684,8 @@ def joining(b: Builder) -> str:
         else f"{name}[::-1].copy()",
     ]
     if len(shape) == 1:
-        forms += [f"np.stack([{name}, {other}])", f"np.stack([{name}, {other}], axis=1)"]
+        forms += [f"np.stack([{name}, {other}])"]
+        forms += [f"np.stack([{name}, {other}], axis=1)"]
         forms += [f"np.concatenate([{name}, C[:2], {name}[:1]])"]
         forms += [f"np.hstack([{name}, {other}])", f"np.append({name}, {name}[0])"]
     return b.bind(b.pick(forms))
@@ -849,8 +850,9 @@ def sort_in_place(b: Builder) -> str:
 @step(4)
 def write_captured(b: Builder) -> str:
     """Refill the captured buffer or the captured indices."""
-    forms = ["BUF[...] = 0.25", "BUF[...] *= -0.5", "BUF[:6] = BUF[6:]", "BUF[:] = BUF[::-1]"]
-    return b.pick([*forms, "I[...] = I[::-1]", "I[0] = 1", "I[:2] = 2"])
+    forms = ["BUF[...] = 0.25", "BUF[...] *= -0.5", "BUF[:6] = BUF[6:]"]
+    forms += ["BUF[:] = BUF[::-1]", "I[...] = I[::-1]", "I[0] = 1", "I[:2] = 2"]
+    return b.pick(forms)
 
 
 @step(2)

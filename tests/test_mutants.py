@@ -1,7 +1,8 @@
 """Faults put into the core on purpose: the random programs must see each of them.
 
 A mutant is the core with one rule left out.  The programs are the first ones of the
-seeded generator, so that the default run of the property tests is known to be sharp.
+seeded generator, so that the property tests are known to be sharp, and a few written
+for what those rarely do.
 """
 
 from __future__ import annotations
@@ -29,11 +30,35 @@ def mutant(f: Mutant) -> Mutant:
     return f
 
 
+def written(*lines: str, dtype: str = "float64") -> Program:
+    """Return a program of our own."""
+    return Program((*lines, "return t"), "vector", 5, "closure", dtype)
+
+
+SUM_OF_TWO = [  # one cotangent reaches two fresh shadows, one of which gets more
+    "a = x * 0.5",
+    "b = x * 2.0",
+    "c = a * {}",
+    "d = a + b",
+    "t = np.sum(np.abs(c) ** 2) + np.sum(np.abs(d) ** 2)",
+]
+WRITTEN = [
+    written(*(line.format(w) for line in SUM_OF_TWO), dtype="complex128")
+    for w in ("a", "np.sin(a)", "C[:7]")
+]
+WRITTEN += [
+    written(f"v = {use}", change, "t = np.sum(v * v)")
+    for use in ("x[:4] * BUF[:4]", "BUF[:7] / (x * x + 1.0)", "x[I] * 0.5")
+    for change in ("BUF[:] = 0.25; I[:] = 1", "BUF[:] = BUF[::-1]; I[:2] = 2")
+]
+
+
 @functools.cache
 def programs() -> list[Program]:
     """Return the programs that must tell a mutant from the core."""
     real = [seeded_program(seed) for seed in range(80)]
-    return [*real, *(seeded_program(seed, "complex128") for seed in range(60))]
+    complex_ = [seeded_program(seed, "complex128") for seed in range(40)]
+    return [*WRITTEN, *real, *complex_]
 
 
 def failures(limit: int) -> int:

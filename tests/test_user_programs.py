@@ -48,7 +48,8 @@ class TestInPlace:
 
         a, b, d = 2.0, -0.5, 3.0
         s = a + a * b
-        want = [[b, a, 0.0], [1.0 + b, a, 0.0], [2 * s * d * (1 + b), 2 * s * d * a, s * s]]
+        last = [2 * s * d * (1 + b), 2 * s * d * a, s * s]
+        want = [[b, a, 0.0], [1.0 + b, a, 0.0], last]
         x = np.array([a, b, d])
         for mode in ("reverse", "forward"):
             numeric.assert_close(ad.jacobian(f, x, mode=mode), np.array(want))
@@ -182,8 +183,7 @@ class TestInPlace:
         def f(x: Any) -> Any:
             m = x.copy()
             for i in range(1, len(m)):
-                if m[i] < m[i - 1]:
-                    m[i] = m[i - 1]
+                m[i] = max(m[i], m[i - 1])
             return np.sum(m**2)
 
         check(f, np.array([3.0, -1.0, 7.0, 0.5]), [12.0, 0.0, 28.0, 0.0])
@@ -248,7 +248,7 @@ class TestAliasing:
             y = x * 1.0
             blocks = [y[i : i + 2] for i in range(0, 6, 2)]
             for k, block in enumerate(blocks):
-                block *= k + 1.0
+                block[...] *= k + 1.0
             blocks[0][:] = blocks[2]
             return np.sum(y**2)
 
@@ -428,7 +428,8 @@ class TestControlFlow:
         gradient = ad.grad(f)
         np.testing.assert_array_equal(gradient(np.array([-1.0, 2.0])), [1.0, 1.0])
         np.testing.assert_array_equal(gradient(np.array([2.0, 3.0])), [12.0, 4.0])
-        np.testing.assert_array_equal(gradient(np.array([2.0, 3.0, 1.0])), [16.0, 4.0, 4.0])
+        got = gradient(np.array([2.0, 3.0, 1.0]))
+        np.testing.assert_array_equal(got, [16.0, 4.0, 4.0])
 
     def test_while(self) -> None:
         """Halve until small: 3.0 is halved twice, so 1/4."""
@@ -570,7 +571,8 @@ class TestLoops:
                 p = p - 0.05 * q
             return q
 
-        half, drift = np.array([[1.0, 0.0], [-0.05, 1.0]]), np.array([[1.0, 0.1], [0.0, 1.0]])
+        half = np.array([[1.0, 0.0], [-0.05, 1.0]])
+        drift = np.array([[1.0, 0.1], [0.0, 1.0]])
         step = half @ drift @ half
         check(f, np.array([0.3, 0.8]), np.linalg.matrix_power(step, 20)[0])
 
@@ -802,19 +804,14 @@ class TestConversions:
         assert ad.gradient(lambda t: t**3, 2) == 12.0
 
     def test_list_with_active_numbers(self) -> None:
-        """A Python list inside concatenate: right, or an error that names np.stack."""
+        """Python lists inside concatenate hold active numbers."""
 
         def f(x: Any) -> Any:
             y = np.concatenate([[x[0] * x[1]], x[1:], [2.0 * x[2], 5.0]])
             return np.sum(np.array([1.0, 2.0, 3.0, 4.0, 5.0]) * y)
 
         x = np.array([1.5, -2.0, 0.5])
-        try:
-            got = ad.gradient(f, x)
-        except ad.DualadError as e:
-            assert "stack" in str(e)
-        else:
-            numeric.assert_close(got, np.array([x[1], x[0] + 2.0, 3.0 + 8.0]))
+        check(f, x, np.array([x[1], x[0] + 2.0, 3.0 + 8.0]))
 
     def test_stop_gradient(self) -> None:
         """The explicit way: only one of two factors counts."""
@@ -983,7 +980,8 @@ class TestBroadcast:
         want[2] += 4.0 * (row[2] + t)
         want[3] += 4.0 * (row[3] + t)
         numeric.assert_close(row_bar, np.array(want))
-        numeric.assert_close(t_bar, np.array(4 * (row[2] + t) + 4 * (row[3] + t) + 4 * t))
+        want_t = 4.0 * (row[2] + t) + 4.0 * (row[3] + t) + 4.0 * t
+        numeric.assert_close(t_bar, np.array(want_t))
 
     def test_einsum(self) -> None:
         """A size-1 axis under a name, and a repeated subscript."""
@@ -1196,8 +1194,20 @@ class TestDtype:
 
         check(f, np.array([0.5, 1.5, 2.5]), [0.0, 2.0 + 1.0, 3.0 + 2.0])
 
+    def test_parts_are_set(self) -> None:
+        """z.real = and z.imag *= go through properties: sum(2 a b) with a = |x|^2."""
+
+        def f(x: Any) -> Any:
+            z = x * 1j
+            z.real = x * x
+            z.imag *= 2.0
+            return np.sum(z.real * z.imag)
+
+        x = np.array([0.5, -2.0])
+        check(f, x, 6.0 * x**2)
+
     def test_complex_inside(self) -> None:
-        """A real parameter with complex numbers inside: |1 - e^{it}|^2 = 2 - 2 cos t."""
+        """Complex numbers inside: |1 - e^{it}|^2 = 2 - 2 cos t."""
 
         def f(t: Any) -> Any:
             z = 1.0 - np.exp(1j * t)
@@ -1252,8 +1262,8 @@ class TestTraining:
         for _ in range(300):
             ad.zero_shadow(shadow)
             ad.autodiff(ad.Reverse, loss, ad.Duplicated(p, shadow))
-            for name, array in p.items():
-                array -= 0.5 * shadow[name]
+            for name in p:
+                p[name] -= 0.5 * shadow[name]
         assert loss(p) < 0.3 * first
 
     def test_state_is_left_plain_or_raises(self) -> None:
@@ -1281,7 +1291,7 @@ class Settings:
     names: list[str] = field(default_factory=lambda: ["a", "b"])
 
 
-Point = namedtuple("Point", "x y")
+Point = namedtuple("Point", "x y")  # noqa: PYI024 -- the older way, as users have it
 
 
 def test_plain_objects_are_passed_through() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from dualad.forward.jvp import push
-from dualad.levels import bare
-from dualad.structs import Const, Tree, as_primal, leaves, map_tree
+from dualad.levels import Active, bare
+from dualad.rules.views import copied
+from dualad.structs import Const, Tree, as_primal, leaves, map_tree, twin
 
 Array = Any
 CHUNK = 32
@@ -52,9 +53,13 @@ def copied_tree(arg: Any) -> Any:
     """Return an argument on copies of its arrays: what ``f`` writes stays there."""
     if isinstance(arg, Const):
         return arg
-    return map_tree(
-        lambda _, x: x.copy() if isinstance(bare(x), np.ndarray) else x, arg
-    )
+
+    def copy(_: Any, x: Any) -> Any:
+        if isinstance(x, Active):
+            return copied(x, order="K") if isinstance(bare(x), np.ndarray) else x
+        return twin(x) if isinstance(x, np.ndarray) else x
+
+    return map_tree(copy, arg)
 
 
 def offsets(args: tuple[Any, ...], which: int) -> int:

@@ -38,8 +38,7 @@ class Constants:
                 return x
             if x.nbytes <= SMALL:
                 return x.copy("K")
-            if id(x) not in self.watched and not is_frozen(x):
-                self.watched[id(x)] = (x, fingerprint(x))
+            self.watch(x)
             return x
         if isinstance(x, Active) and self.check:
             return copied(x, order="K")
@@ -48,6 +47,11 @@ class Constants:
         if isinstance(x, list):
             return np.array(x) if x else np.empty(0, np.intp)  # an index, if empty
         return x
+
+    def watch(self, x: Array) -> None:
+        """Keep an array by reference and remember its fingerprint."""
+        if id(x) not in self.watched and not is_frozen(x):
+            self.watched[id(x)] = (x, fingerprint(x))
 
     def verify(self) -> None:
         """Raise if an array was changed since its first use."""

@@ -14,9 +14,10 @@ from dualad.errors import (
     ScalarOutputError,
 )
 from dualad.levels import RUNNING, Active, bare
-from dualad.reverse.shadow import ScalarShadow, Shadow
+from dualad.reverse.shadow import ScalarShadow, Shadow, shadow_dtype
 from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
 from dualad.reverse.tape import NestedTape, Tape
+from dualad.rules.views import copied
 from dualad.structs import (
     Arguments,
     Const,
@@ -27,6 +28,7 @@ from dualad.structs import (
     map_tree,
     spelled,
     stripped,
+    twin,
 )
 
 Array = Any
@@ -57,6 +59,7 @@ class Recording:
         self.copies = copies
         self.leaves: list[tuple[Any, Any, Any, Any, Any]] = []  # see `lift`
         self.args: list[Any] = []
+        self.watched: list[Array] = []
         constants: list[tuple[str, Any]] = []
         lifted: list[Any] = []
         with tape:
@@ -80,6 +83,8 @@ class Recording:
                 self.output = f(*lifted)
             finally:
                 self.write_back()
+            for x in self.watched:
+                tape.constants.watch(x)
 
     def lift(self, place: Any, x: Any, x_bar: Any = None) -> Any:
         """Return a leaf as a shadowed array; one that is tied is the same again.
@@ -114,9 +119,16 @@ class Recording:
         active = self.known.get(id(x))
         original = primal
         if active is None:
-            if self.copies:
-                primal = primal.copy("K")
-                bare(primal).flags.writeable = bare(original).flags.writeable
+            if self.copies and isinstance(primal, Active):
+                # An array of a lower level keeps its layout only if it is dense; the
+                # others we use as they are, and watch.
+                if bare(primal).flags.forc:
+                    primal = copied(primal, order="K")
+                else:
+                    self.watched.append(bare(primal))
+            elif self.copies:
+                primal = twin(primal)
+                primal.flags.writeable = original.flags.writeable
             shadow = Shadow(primal)
             shadow.captured = True
             if x_bar is not None:
@@ -128,7 +140,7 @@ class Recording:
     def write_back(self) -> None:
         """Leave in the caller's arrays what ``f`` wrote into our copies."""
         for shadow, _, ours, theirs, _ in self.leaves:
-            if shadow in self.tape.written:
+            if shadow in self.tape.written and ours is not theirs:
                 theirs[...] = ours
 
     def value(self) -> Tree:
@@ -193,21 +205,25 @@ class Recording:
         for shadow, *_ in self.leaves:
             shadow.memory = None
 
-    def add_to_given(self) -> None:
-        """Add to the caller's shadows what could not accumulate there directly."""
+    def finish_given(self) -> None:
+        """Bring to the caller's shadows what could not accumulate there directly."""
         for shadow, x_bar, *_ in self.leaves:
-            if x_bar is not None and shadow.memory is not None:
-                if shadow.memory is not x_bar:
-                    np.add(x_bar, shadow.memory, out=x_bar, casting="same_kind")
-                shadow.memory = None  # a tied leaf comes again: its part is added
+            if x_bar is not None and shadow.memory is not x_bar:
+                x_bar[...] = shadow.memory
 
 
 def use_given(shadow: Shadow, x_bar: Any, place: Any) -> None:
-    """Let cotangents accumulate in the caller's shadow, if its layout allows it."""
+    """Let cotangents accumulate in the caller's shadow, or in a copy that fits better.
+
+    Views are taken alike of primal and shadow, so both must be laid out alike.
+    """
     like = shadow.like
     check_given("shadow", place, like, x_bar)
     if x_bar.strides == like.strides and like.dtype != np.float16:
         shadow.memory = x_bar
+    else:
+        shadow.memory = np.empty_like(like, dtype=shadow_dtype(like))
+        shadow.memory[...] = x_bar
 
 
 def pull(recording: Recording, cotangent: Tree) -> list[Tree]:

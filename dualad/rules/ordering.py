@@ -28,8 +28,13 @@ from dualad.rules.views import array_of, without_box
 
 @overridable
 def permuted(x: Array, order: Array, axis: int) -> Array:
-    """Return ``x`` with its elements along an axis in another order."""
-    return np.take_along_axis(x, order, axis=axis)
+    """Return ``x`` with its elements along an axis in another order.
+
+    Laid out like ``x``, as NumPy's sorted copies are: sums over it round alike.
+    """
+    y = np.empty_like(x)
+    y[...] = np.take_along_axis(x, order, axis=axis)
+    return y
 
 
 def unpermuted(y_bar: Array, y: Array, x: Array, order: Array, axis: int) -> Scatter:

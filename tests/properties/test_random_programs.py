@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from tests.properties.comparison import check_program
 from tests.strategies import Program, programs
 
-EXAMPLES = settings().max_examples  # 100, or thousands in the deep profile
+EXAMPLES = settings().max_examples  # 300, or thousands in the deep profile
 
 
 @settings(max_examples=2 * EXAMPLES)
