@@ -192,11 +192,46 @@ def plain_parts(x: Any) -> Iterator[Array]:
 
 
 def zeros_like(x: Array, levels: Iterable[Level], dtype: Any = None) -> Array:
-    """Return zeros of the layout of ``x`` (K order), active at each of ``levels``."""
-    zeros = np.zeros_like(bare(x), dtype=dtype)
+    """Return zeros laid out like ``x``, active at each of ``levels``."""
+    zeros = laid_out_like(bare(x), dtype)
     for level in levels:
         zeros = level.activated(zeros)
     return zeros
+
+
+def laid_out_like(x: Array, dtype: Any = None, width: int | None = None) -> Array:
+    """Return zeros of which NumPy takes a view wherever it takes one of ``x``.
+
+    The same axes are contiguous, mergeable and reversed: a reshape that is a view of
+    one is a view of the other.  (``np.zeros_like`` straightens ``x[::-1]``, and then
+    the reshape of a slice copies.)  Gaps shrink to one element.  With a ``width``,
+    that many such blocks, one after the other.
+    """
+    dtype = x.dtype if dtype is None else np.dtype(dtype)
+    if width is None and (not isinstance(x, np.ndarray) or x.flags.forc):
+        return np.zeros_like(x, dtype=dtype)
+    if not isinstance(x, np.ndarray):
+        return np.zeros(width, dtype)
+    item = dtype.itemsize
+    strides = [0] * x.ndim
+    end, merged = item, x.itemsize
+    for axis in sorted(range(x.ndim), key=lambda i: (abs(x.strides[i]), -i)):
+        length, stride = x.shape[axis], x.strides[axis]
+        if length <= 1:
+            strides[axis] = end
+            continue
+        step = end if abs(stride) == merged else end + item
+        strides[axis] = step if stride > 0 else -step
+        merged = abs(stride) * length
+        end = step * length
+    start = sum(-s * (n - 1) for s, n in zip(strides, x.shape, strict=True) if s < 0)
+    size = (end // item + 1) if x.size else 1
+    if width is None:
+        return np.ndarray(x.shape, dtype, np.zeros(size, dtype), start, strides)
+    memory = np.zeros(size * width, dtype)
+    return np.ndarray(
+        (width, *x.shape), dtype, memory, start, (size * item, *strides)
+    )
 
 
 def is_full(x: Array, levels: tuple[Level, ...]) -> bool:

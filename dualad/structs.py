@@ -19,7 +19,7 @@ from dualad.errors import (
     ShadowMismatchError,
     StructureMismatchError,
 )
-from dualad.levels import Active, Level, bare, overlaps_itself
+from dualad.levels import Active, Level, bare, laid_out_like, overlaps_itself
 
 Array = Any
 Tree = Any
@@ -177,31 +177,20 @@ def leaves(tree: Tree) -> list[Array]:
 
 
 def twin(x: Array) -> Array:
-    """Return a copy of a plain array that NumPy treats alike.
-
-    The same axes are contiguous, mergeable, reversed or repeated, so that every
-    reshape gives a view where it gave one of ``x``, and a copy where it gave that.
-    Gaps shrink to one element: at most about twice the memory.
-    """
+    """Return a copy of a plain array of which NumPy takes views where it does of it."""
     if x.flags.forc:
         return x.copy("K")
-    item = x.itemsize
-    strides = [0] * x.ndim
-    gap, merged, end = item, item, item  # the next stride if it follows closely
-    for axis in sorted(range(x.ndim), key=lambda i: abs(x.strides[i])):
-        if x.strides[axis] == 0 or x.shape[axis] == 0:
-            continue
-        follows = abs(x.strides[axis]) == merged
-        gap = end if follows else end + item
-        strides[axis] = gap if x.strides[axis] > 0 else -gap
-        merged = abs(x.strides[axis]) * x.shape[axis]
-        end = gap * x.shape[axis]
-    memory = np.zeros(end // item + 1, x.dtype)
-    start = sum(-s * (n - 1) for s, n in zip(strides, x.shape, strict=True) if s < 0)
-    copy = np.ndarray(x.shape, x.dtype, memory, start, strides)
-    shown = tuple(slice(None) if s else slice(0, 1) for s in strides)
-    copy[shown] = x[shown]
+    copy = laid_out_like(x)
+    copy[...] = x
     return copy
+
+
+def without_overlap(x: Array) -> Array:
+    """Return ``x``, or a read-only copy if elements of ``x`` share memory."""
+    if overlaps_itself(x):
+        x = x.copy()
+        x.flags.writeable = False
+    return x
 
 
 def fitting(what: str, place: Any, primal: Array, given: Array) -> Array:
@@ -269,8 +258,10 @@ def as_primal(x: Any) -> Any:
         return np.float64(x)
     if type(x) is complex:
         return np.complex128(x)
-    if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
-        return np.asarray(x)  # np.memmap: the same memory in the class of all others
+    if isinstance(x, np.ndarray):
+        # np.memmap: the same memory in the class of all others.
+        x = np.asarray(x)
+        return x if x.flags.forc else without_overlap(x)
     return x
 
 

@@ -545,6 +545,7 @@ def shape_view(b: Builder) -> str:
     forms = ["{v}.reshape(-1)", "{v}.ravel()", "{v}.T", "np.flip({v})", "{v}[None]"]
     forms += ["np.ravel({v})", "{v}.flatten()", "{v}", "np.squeeze({v})"]
     forms += ["np.expand_dims({v}, -1)", "np.atleast_2d({v})", "np.transpose({v})"]
+    forms += ["{v}[::-1].reshape(-1)", "{v}[::-1].ravel()"]
     size = int(np.prod(shape))
     for p in (2, 3, 4):
         if size % p == 0:
@@ -557,6 +558,7 @@ def shape_view(b: Builder) -> str:
         forms += ["{v}.swapaxes(0, 1)", "np.moveaxis({v}, 0, 1)", "np.fliplr({v})"]
         forms += ["np.rot90({v})", "{v}.transpose(1, 0)", "np.flip({v}, 0)"]
         forms += ["np.diagonal({v})", "{v}.diagonal(1)", "np.diag({v})"]
+        forms += ["{v}[:, ::-1].reshape(-1)", "{v}[::-1, ::-1].ravel()"]
     return b.bind(b.pick(forms).format(v=name))
 
 

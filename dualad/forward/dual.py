@@ -20,7 +20,14 @@ from dualad import levels
 from dualad.arrays import ActiveArray, ActiveScalar
 from dualad.dispatch import NOTHING
 from dualad.errors import OverlappingWriteError
-from dualad.levels import Active, Level, bare, nested, overlaps_itself
+from dualad.levels import (
+    Active,
+    Level,
+    bare,
+    laid_out_like,
+    nested,
+    overlaps_itself,
+)
 from dualad.rules.indexing import gathered
 from dualad.rules.kinds import (
     RULES,
@@ -261,7 +268,9 @@ class DualLevel(Level):
 
     def activated(self, x: Array) -> Any:
         """Return ``x`` with a zero tangent."""
-        zeros = np.zeros_like(bare(x)) if self.width is None else self.blank(x)
+        zeros = self.blank(x)
+        if zeros.ndim == 0 and not isinstance(bare(x), np.ndarray):
+            zeros = zeros[()]
         for level in self.below:
             zeros = level.activated(zeros)
         return self.carrier_of(x)(x, zeros, self)
@@ -327,7 +336,8 @@ class DualLevel(Level):
                 and z_dot.dtype == z.dtype
             ):
                 return DualArray(z, z_dot, self)
-            fitting = np.empty_like(bare(z))
+            plain = bare(z)
+            fitting = np.empty_like(plain) if plain.flags.forc else self.blank(z)
         else:
             fitting = self.blank(z)
         for level in self.below:
@@ -359,14 +369,7 @@ class DualLevel(Level):
 
     def blank(self, x: Array) -> Array:
         """Return zeros for all directions, each block laid out like ``x``."""
-        x = bare(x)
-        width = 1 if self.width is None else self.width
-        if not isinstance(x, np.ndarray):
-            return np.zeros(width, x.dtype)
-        order = sorted(range(x.ndim), key=lambda i: -abs(x.strides[i]))
-        zeros = np.zeros((width, *(x.shape[i] for i in order)), x.dtype)
-        back = sorted(range(x.ndim), key=order.__getitem__)
-        return zeros.transpose(0, *(1 + i for i in back))
+        return laid_out_like(bare(x), width=self.width)
 
     def raised(self, x_dot: Array, ndim: int, wanted: int) -> Array:
         """Insert axes after the directions, as broadcasting does before the others."""

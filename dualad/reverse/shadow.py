@@ -94,7 +94,7 @@ class Shadow:
                 self.memory = contribution
             else:
                 self.copy_first(contribution)
-        elif kind is np.float64 and self.like.dtype.kind == "f":
+        elif kind is np.float64 and self.like.dtype.kind == "f" and self.like.flags.forc:
             # The cotangent of a sum over everything: one number for each element.
             self.memory = np.empty_like(self.like, dtype=shadow_dtype(self.like))
             self.memory.fill(contribution)
@@ -109,7 +109,10 @@ class Shadow:
             contribution = fitted(contribution, like.shape)
         if contribution.dtype.kind == "c" and dtype.kind != "c":
             contribution = contribution.real
-        self.memory = np.empty_like(like, dtype=dtype)
+        if like.flags.forc:
+            self.memory = np.empty_like(like, dtype=dtype)
+        else:
+            self.memory = levels.laid_out_like(like, dtype)
         self.memory[...] = contribution
 
     def accumulate_first(

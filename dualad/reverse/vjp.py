@@ -13,7 +13,7 @@ from dualad.errors import (
     NotDifferentiableError,
     ScalarOutputError,
 )
-from dualad.levels import RUNNING, Active, bare
+from dualad.levels import RUNNING, Active, bare, laid_out_like
 from dualad.reverse.shadow import ScalarShadow, Shadow, shadow_dtype
 from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
 from dualad.reverse.tape import NestedTape, Tape
@@ -92,7 +92,12 @@ class Recording:
         For each, ``leaves`` holds its shadow, the caller's shadow or None, our array,
         the caller's array, and its place.
         """
-        if x.__class__ is not np.ndarray or x_bar is not None or self.copies:
+        if (
+            x.__class__ is not np.ndarray
+            or x_bar is not None
+            or self.copies
+            or not x.flags.forc
+        ):
             return self.lift_any(place, x, x_bar)
         active = self.known.get(id(x))
         if active is None:
@@ -183,7 +188,8 @@ class Recording:
         def deliver(_: Any, __: Any) -> Array:
             shadow = next(leaves)[0]
             memory = shadow.memory
-            if memory is None or memory.dtype is not shadow.like.dtype:
+            like = shadow.like
+            if memory is None or memory.dtype is not like.dtype or not like.flags.forc:
                 return self.delivered(shadow)
             return memory
 
@@ -197,6 +203,8 @@ class Recording:
             memory = zeros if isinstance(bare(like), np.ndarray) else zeros[()]
         elif memory.dtype != like.dtype:
             memory = memory.astype(like.dtype)
+        elif not isinstance(memory, Active) and not memory.flags.forc:
+            memory = memory.copy("K")  # without the gaps of its primal
         shadow.memory = memory  # tied leaves get one and the same array
         return memory
 
@@ -222,7 +230,7 @@ def use_given(shadow: Shadow, x_bar: Any, place: Any) -> None:
     if x_bar.strides == like.strides and like.dtype != np.float16:
         shadow.memory = x_bar
     else:
-        shadow.memory = np.empty_like(like, dtype=shadow_dtype(like))
+        shadow.memory = laid_out_like(like, shadow_dtype(like))
         shadow.memory[...] = x_bar
 
 
