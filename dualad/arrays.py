@@ -187,6 +187,16 @@ class ActiveValue(Active):
         return bare(self).nbytes
 
     @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+        return bare(self).strides
+
+    @property
+    def flags(self) -> Any:
+        """The memory layout of the primal."""
+        return bare(self).flags
+
+    @property
     def real(self) -> Any:
         """The real part: a view."""
         return apply(np.real, (self,), {})
@@ -410,16 +420,6 @@ class ActiveArray(ActiveValue):
         elif type(value) not in dispatch.PLAIN:
             value = dispatch.stacked(value)
         self.level.write(self, index, value)  # type: ignore[attr-defined]
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Bytes from one element to the next along each axis."""
-        return bare(self).strides
-
-    @property
-    def flags(self) -> Any:
-        """The memory layout of the primal."""
-        return bare(self).flags
 
     @property
     def mT(self) -> Any:  # noqa: N802 -- NumPy's name

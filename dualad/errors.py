@@ -171,6 +171,23 @@ class OverlappingWriteError(DualadError, ValueError):
         )
 
 
+class ReadAfterWriteError(DualadError, ValueError):
+    """NumPy itself would read elements that it has just overwritten."""
+
+    def __init__(self, target: Any, value: Any) -> None:
+        """Build the text from both views of the one memory."""
+        self.target, self.value = target, value
+        rows = [
+            ("target", f"an array of shape {target.shape}, strides {target.strides}"),
+            ("value", f"a view of it, shape {value.shape}, strides {value.strides}"),
+        ]
+        super().__init__(
+            "NumPy overwrote elements of the value before it had read them.\n"
+            f"{facts(rows)}\n"
+            "Write a copy of the value: y[::2] = y[:4].copy()."
+        )
+
+
 class ChangedArrayError(DualadError, RuntimeError):
     """A plain array that the reverse sweep needs was changed after its use."""
 

@@ -210,8 +210,8 @@ def laid_out_like(x: Array, dtype: Any = None, width: int | None = None) -> Arra
     dtype = x.dtype if dtype is None else np.dtype(dtype)
     if width is None and (not isinstance(x, np.ndarray) or x.flags.forc):
         return np.zeros_like(x, dtype=dtype)
-    if not isinstance(x, np.ndarray):
-        return np.zeros(width, dtype)
+    if not isinstance(x, np.ndarray) or x.size == 0:
+        return np.zeros((width, *x.shape) if width is not None else x.shape, dtype)
     item = dtype.itemsize
     strides = [0] * x.ndim
     end, merged = item, x.itemsize
@@ -225,7 +225,7 @@ def laid_out_like(x: Array, dtype: Any = None, width: int | None = None) -> Arra
         merged = abs(stride) * length
         end = step * length
     start = sum(-s * (n - 1) for s, n in zip(strides, x.shape, strict=True) if s < 0)
-    size = (end // item + 1) if x.size else 1
+    size = end // item + 1
     if width is None:
         return np.ndarray(x.shape, dtype, np.zeros(size, dtype), start, strides)
     memory = np.zeros(size * width, dtype)

@@ -576,6 +576,8 @@ def overlapping_view(b: Builder) -> str:
         f"np.broadcast_to({name}, (2, {n})).T",
         f"np.broadcast_to({name}[0], 4)",
         f"sliding_window_view({name}, {width})[:, 0]",
+        f"np.ravel(sliding_window_view({name}, {width})[:, 0])",
+        f"np.broadcast_to({name}[:, None], ({n}, 2))[:, 1].ravel()",
     ]
     return b.bind(b.pick(forms))
 

@@ -34,6 +34,7 @@ def test_every_error_is_also_a_builtin_one() -> None:
         "StructureMismatchError": ValueError,
         "EscapedArrayError": RuntimeError,
         "OverlappingWriteError": ValueError,
+        "ReadAfterWriteError": ValueError,
         "ChangedArrayError": RuntimeError,
         "AliasedArgumentsError": ValueError,
         "InternalError": RuntimeError,
@@ -235,6 +236,22 @@ def test_overlapping_write() -> None:
         "0).\n"
         "  view   shape (2, 3), strides (0, 8)\n"
         "Write into a copy, y = y.copy(), or into the array that was broadcast."
+    )
+
+
+def test_read_after_write() -> None:
+    """NumPy's own assignment is not what it seems when strides differ."""
+
+    def f(x):
+        y = x * 1.0
+        y[::2] = y[:4]
+        return np.sum(y)
+
+    assert text_of(ad.ReadAfterWriteError, lambda: ad.gradient(f, np.arange(7.0))) == (
+        "NumPy overwrote elements of the value before it had read them.\n"
+        "  target   an array of shape (7,), strides (8,)\n"
+        "  value    a view of it, shape (4,), strides (8,)\n"
+        "Write a copy of the value: y[::2] = y[:4].copy()."
     )
 
 

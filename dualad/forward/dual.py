@@ -18,8 +18,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from dualad import levels
 from dualad.arrays import ActiveArray, ActiveScalar
+from dualad.blocks import LARGE, blocks, cut, flattened
 from dualad.dispatch import NOTHING
-from dualad.errors import OverlappingWriteError
+from dualad.errors import InternalError, OverlappingWriteError
 from dualad.levels import (
     Active,
     Level,
@@ -104,7 +105,11 @@ class DualLevel(Level):
             raise self.escaped()
         primals, tangents = self.parted(args)
         z = rule.evaluate(*primals)
-        z_dot: Any = None
+        if z.__class__ is np.ndarray and z.size >= LARGE and not self.below:
+            z_dot = self.pushed_in_blocks(rule, z, primals, tangents)
+            if z_dot is not None:
+                return DualArray(z, z_dot, self)
+        z_dot = None
         is_new = False
         times = strong if rule.singular else np.multiply
         for x, x_dot, partial in zip(primals, tangents, rule.partials, strict=True):
@@ -122,13 +127,46 @@ class DualLevel(Level):
             else:
                 term = x_dot if partial == 1 else x_dot * partial
                 term_is_new = partial != 1
-            is_new = term_is_new if z_dot is None else True
-            z_dot = term if z_dot is None else z_dot + term
+            if z_dot is None:
+                z_dot, is_new = term, term_is_new
+            else:
+                z_dot, is_new = z_dot + term, True
         if z_dot is None:
             return z
         if z.__class__ is complex:  # 1j * np.float64(2.0)
             z = np.complex128(z)
         return self.new(z, z_dot, is_new=is_new)
+
+    def pushed_in_blocks(
+        self, rule: Rule, z: Array, primals: list[Any], tangents: list[Any]
+    ) -> Array | None:
+        """Return the tangent of a large result, computed block by block, or None.
+
+        The twin of the loop in :meth:`elementwise`: the partials stay in the cache.
+        """
+        active = [
+            (x_dot, partial)
+            for x_dot, partial in zip(tangents, rule.partials, strict=True)
+            if x_dot is not None and partial is not None
+        ]
+        flat = flattened([z, *primals], z.shape)
+        directions = flattened([x_dot for x_dot, _ in active], z.shape)
+        if not active or flat is None or directions is None or self.width is not None:
+            return None
+        times = strong if rule.singular else np.multiply
+        z_dot = np.empty(z.shape, z.dtype)
+        whole = z_dot.reshape(-1)
+        with np.errstate(all="ignore"):
+            for block in blocks(z.size):
+                parts = [cut(x, block) for x in flat]
+                for i, (_, partial) in enumerate(active):
+                    x_dot = directions[i][block]
+                    factor = partial(*parts) if callable(partial) else partial
+                    if i == 0:
+                        whole[block] = times(x_dot, factor)
+                    else:
+                        whole[block] += times(x_dot, factor)
+        return z_dot
 
     def linear(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         """Push tangents through a linear function: the function itself."""
@@ -388,8 +426,13 @@ class DualLevel(Level):
     def seen(self, tangent: Array, rule: Rule, params: Mapping[str, Any]) -> Array:
         """Take the view of a tangent, in every direction."""
         if self.width is None:
-            return rule.primal(tangent, **params)
-        return seen_in_each(tangent, function=rule.primal, params=params)
+            view = rule.primal(tangent, **params)
+        else:
+            view = seen_in_each(tangent, function=rule.primal, params=params)
+        plain = bare(view)
+        if plain.size and not np.may_share_memory(plain, bare(tangent)):
+            raise InternalError("a view of the tangent is not one, but is of the primal")
+        return view
 
 
 NestedDualLevel = nested(DualLevel)

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from dualad import levels
+from dualad.blocks import blocks
+from dualad.errors import InternalError
 from dualad.levels import Active, Level, bare
 from dualad.rules.kinds import Rule, Scatter, is_complex, unbroadcast
+from dualad.rules.views import copied, reinterpreted
 
 Array = Any
 FLOAT16 = np.dtype(np.float16)
@@ -49,6 +52,15 @@ class Shadow:
     def known(self, below: tuple[Level, ...]) -> Array | None:  # noqa: ARG002 -- see ViewShadow
         """Return the memory, or None if nothing has been accumulated yet."""
         return self.memory
+
+    def is_congruent(self, shape: tuple[int, ...]) -> bool:
+        """Say whether the memory is that of an array of this shape, in C order."""
+        plain = bare(self.like)
+        return (
+            plain.shape == shape
+            and plain.flags.c_contiguous
+            and shadow_dtype(plain) is plain.dtype
+        )
 
     def receive(self, contribution: Array) -> None:
         """Add a plain array that nobody else holds: adopt it, or add it in place.
@@ -168,6 +180,10 @@ class ScalarShadow:
         memory = self.memory
         self.memory = contribution if memory is None else memory + contribution
 
+    def is_congruent(self, shape: tuple[int, ...]) -> bool:  # noqa: ARG002 -- see Shadow
+        """Say that this is no array."""
+        return False
+
     def receive(self, contribution: Array) -> None:
         """Add a contribution of any shape."""
         self.accumulate(contribution, ())
@@ -231,6 +247,10 @@ class ViewShadow:
         else:
             add(self.materialised(below), contribution)
 
+    def is_congruent(self, shape: tuple[int, ...]) -> bool:  # noqa: ARG002 -- see Shadow
+        """Say that the memory is another's."""
+        return False
+
     def receive(self, contribution: Array) -> None:
         """Add a plain array to the part of the owner's shadow that is seen."""
         self.accumulate(contribution, ())
@@ -240,29 +260,76 @@ class ViewShadow:
     ) -> None:
         """Add where elements share memory: a plain ``+=`` would lose updates.
 
-        Collect the contribution in an array of the overlapping view's own shape, then
-        let that view say how it goes back to its parent.
+        Go back from view to parent until no elements overlap, each time in new memory.
         """
-        _, views = self.chain()
-        last = max(i for i, view in enumerate(views) if view.rule.overlaps)
-        overlapping = views[last]
-        collected = Shadow(np.empty(np.shape(overlapping.like), self.owner.like.dtype))
-        memory = looked_through(views[last + 1 :], collected.materialised(below))
+        view: Any = self
         if contribution.__class__ is Scatter:
-            scatter_into(memory, contribution)
-        else:
-            add(memory, contribution)
-        parent: Any = overlapping.parent
-        back = overlapping.rule.transpose(  # type: ignore[misc] -- overlaps has one
-            collected.memory, np.shape(parent.like), **overlapping.params
+            collected = Shadow(np.empty(np.shape(view.like), view.like.dtype))
+            collected.accumulate(contribution, below)
+            contribution = collected.memory
+        elif np.shape(contribution) != np.shape(view.like):
+            contribution = fitted(contribution, np.shape(view.like))
+        while view.overlaps:
+            contribution = view.transposed(contribution, below)
+            view = view.parent
+        view.accumulate(contribution, below)
+
+    def transposed(self, view_bar: Array, below: tuple[Level, ...]) -> Array:
+        """Return the contribution to the parent that a contribution here amounts to."""
+        parent = self.parent.like
+        if self.rule.overlaps:
+            return self.rule.transpose(view_bar, np.shape(parent), **self.params)  # type: ignore[misc] -- overlaps has one
+        if self.like.dtype != parent.dtype:
+            if np.shape(self.like) != np.shape(parent):
+                return reinterpreted(copied(view_bar, order="C"), dtype=parent.dtype)
+            part = self.function(np.full(np.shape(parent), 1j), **self.params)
+            return 1j * view_bar if np.all(part) else view_bar
+        numbers = np.arange(parent.size).reshape(np.shape(parent))
+        index = np.unravel_index(
+            self.function(numbers, **self.params), np.shape(parent) or (1,)
         )
-        parent.accumulate(back, below)
+        collected = Shadow(np.empty(np.shape(parent) or (1,), view_bar.dtype))
+        collected.accumulate(Scatter(index, view_bar), below)
+        return np.reshape(collected.memory, np.shape(parent))
+
+
+def accumulate_in_blocks(
+    shadows: list[Shadow],
+    z_bar: Array,
+    contribution: Callable[[int, Array, slice], Array],
+    below: tuple[Level, ...],
+) -> None:
+    """Accumulate ``contribution(i, part of z_bar, block)`` into each shadow, in blocks.
+
+    The cotangent is needed no more afterwards, so the last shadow, if fresh, gets its
+    memory, which is then written instead of added to.
+    """
+    targets = []
+    for i, shadow in enumerate(shadows):
+        is_last = i == len(shadows) - 1
+        is_fresh = shadow.memory is None and (is_last or not below)
+        if is_fresh:
+            shadow.memory = z_bar if is_last else np.empty_like(z_bar)
+        targets.append((shadow.materialised(below).reshape(-1), is_fresh))
+    flat = z_bar.reshape(-1)
+    for block in blocks(z_bar.size):
+        part = flat[block]
+        for i, (memory, is_fresh) in enumerate(targets):
+            added = contribution(i, part, block)
+            if is_fresh:
+                memory[block] = added
+            else:
+                levels.add_into(memory[block], added)
 
 
 def looked_through(views: list[ViewShadow], memory: Array) -> Array:
     """Apply the views one after the other, keeping the result writable."""
+    source = memory
     for view in views:
         memory = view.function(memory, **view.params)
+    plain = bare(memory)
+    if plain.size and not np.may_share_memory(plain, bare(source)):
+        raise InternalError("a view of the shadow is not one, but is of the primal")
     if not any(view.rule.overlaps for view in views):
         for plain in levels.plain_parts(memory):
             if not plain.flags.writeable:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from dualad.blocks import LARGE, cut, flattened
 from dualad.dispatch import NOTHING
 from dualad.arrays import ActiveArray, ActiveScalar
 from dualad.errors import OverlappingWriteError
@@ -35,14 +36,21 @@ from dualad.levels import (
     user_line,
 )
 from dualad.reverse.constants import Constants
-from dualad.reverse.shadow import ScalarShadow, Shadow, ViewShadow
+from dualad.reverse.shadow import (
+    ScalarShadow,
+    Shadow,
+    ViewShadow,
+    accumulate_in_blocks,
+)
 from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
 from dualad.reverse.writes import (
     AddAt,
     Write,
+    check_read_first,
     element_copy,
     is_same_region,
     losers_of,
+    overlapping_value,
     pull_write,
 )
 from dualad.rules.indexing import gathered
@@ -246,17 +254,22 @@ class Tape(Level):
         """Write ``x[index] = value``; what is overwritten is saved if it is needed."""
         is_ours = isinstance(value, Active) and value.level is self
         primal = value.primal if is_ours else value
-        if (
-            is_ours
-            and value.shadow.owner is x.shadow.owner
-            and is_same_region(x.primal[index], primal)
-        ):
-            return  # Python ends x[i] += v by writing x[i] onto itself
+        clean = None
+        if is_ours and value.shadow.owner is x.shadow.owner:
+            if is_basic(index) and is_same_region(x.primal[index], primal):
+                return  # Python ends x[i] += v by writing x[i] onto itself
+            clean = overlapping_value(x.primal, index, primal)
         index = self.prepared(x, index)
         write = Write(x, index, value.shadow if is_ours else None, self.saved(x, index))
         if is_ours and not is_basic(index):
             write.losers = losers_of(x.primal, index)
-        self.perform(write, lambda: x.primal.__setitem__(index, primal))
+
+        def perform() -> None:
+            x.primal[index] = primal
+            if clean is not None:
+                check_read_first(x.primal, index, primal, clean)
+
+        self.perform(write, perform)
 
     def add_at(self, x: Any, index: Any, value: Any) -> None:
         """Do ``np.add.at(x, index, value)``: repeated indices add each time."""
@@ -386,6 +399,8 @@ def pull_real(tape: Tape, step: Step) -> None:
     z_shadow.memory = None
     if not rule.is_quiet:
         tape.hush()
+    if z_bar.size >= LARGE and pull_in_blocks(tape, z_bar, step):
+        return
     last = sources[-1]
     for source in sources:
         shadow, partial = source
@@ -405,6 +420,28 @@ def pull_real(tape: Tape, step: Step) -> None:
             shadow.receive(z_bar * partial)
 
 
+def pull_in_blocks(tape: Tape, z_bar: Array, step: Step) -> bool:
+    """Pull a large elementwise step block by block; say whether it could be done."""
+    _, _, z, arrays, sources, rule, _ = step
+    shape = z_bar.shape
+    flat = flattened([z, *arrays], shape)
+    if flat is None or not bare(z_bar).flags.c_contiguous:
+        return False
+    shadows = [shadow for shadow, _ in sources]
+    if not all(shadow.is_congruent(shape) for shadow in shadows):
+        return False
+    times = strong if rule.singular else multiply
+
+    def contribution(i: int, part: Array, block: slice) -> Array:
+        partial = sources[i][1]
+        if not callable(partial):
+            return part if partial == 1 else part * partial
+        return times(part, conjugated(partial(*(cut(x, block) for x in flat))))
+
+    accumulate_in_blocks(shadows, z_bar, contribution, tape.below)
+    return True
+
+
 def pull_any(tape: Tape, step: Step) -> None:
     """Add cotangent times partial into each argument's shadow."""
     _, z_shadow, z, arrays, sources, rule, _ = step
@@ -414,6 +451,8 @@ def pull_any(tape: Tape, step: Step) -> None:
     z_shadow.memory = None
     if not rule.is_quiet:
         tape.hush()
+    if z_bar.size >= LARGE and pull_in_blocks(tape, z_bar, step):
+        return
     below = tape.below
     times = strong if rule.singular else multiply
     for shadow, partial in sources:

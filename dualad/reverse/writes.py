@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dualad.errors import ReadAfterWriteError
 from dualad.levels import Active, bare
 from dualad.rules.views import copied
 
@@ -129,3 +130,32 @@ def is_same_region(x: Array, value: Array) -> bool:
         and a.strides == b.strides
         and a.__array_interface__["data"][0] == b.__array_interface__["data"][0]
     )
+
+
+
+def overlapping_value(x: Array, index: Any, value: Array) -> Array | None:
+    """Return a copy of a value that shares memory with what it will overwrite."""
+    a, b = bare(x), bare(value)
+    if type(b) is np.ndarray and b.size > 1 and np.may_share_memory(a, b):
+        return clean_result(a, index, b)
+    return None
+
+
+def clean_result(a: Array, index: Any, b: Array) -> Array:
+    """Return what ``a[index]`` will hold if ``b`` is read before it is overwritten."""
+    region = a[index]
+    if np.may_share_memory(region, a):
+        return np.broadcast_to(b, region.shape).copy()
+    whole = a.copy()
+    whole[index] = b.copy()
+    return whole[index]
+
+
+def check_read_first(x: Array, index: Any, value: Array, clean: Array) -> None:
+    """Raise if NumPy's own assignment read elements that it had just overwritten.
+
+    It copies an overlapping value first, but not for vectors whose strides have one
+    sign, and not for masks.
+    """
+    if not np.array_equal(bare(x)[index], clean, equal_nan=True):
+        raise ReadAfterWriteError(bare(x), bare(value))
