@@ -17,7 +17,14 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from dualad import dispatch
-from dualad.dispatch import PLAIN, apply, array_function, array_ufunc, operate
+from dualad.dispatch import (
+    PLAIN,
+    RECORDED,
+    apply,
+    array_function,
+    array_ufunc,
+    operate,
+)
 from dualad.errors import LostDerivativeError, UnsupportedArgumentError
 from dualad.levels import Active, bare
 from dualad.rules import RULES
@@ -151,6 +158,10 @@ class ActiveValue(Active):
         return array_ufunc(function, method, args, params)
 
     def __array_function__(self, function: Any, types: Any, args: Any, params: Any) -> Any:  # noqa: ARG002, E501
+        if len(args) == 1 and not params and args[0] is self:
+            rule = RULES.get(function)
+            if rule is not None and rule.kind in RECORDED and not rule.variadic:
+                return self.level.unary(rule, self)
         return array_function(function, args, params)
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:  # noqa: ARG002

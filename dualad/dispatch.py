@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from threading import get_ident
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from dualad.rules.kinds import Rule, name_of
 from dualad.rules.views import cast, copied
 
 Array = Any
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+NOTHING: dict[str, Any] = {}  # no parameters; a plain dict, for ``**`` of a proxy is slow
 
 # Operands that need no conversion; everything else is looked at once more.
 PLAIN = frozenset({bool, int, float, complex, np.ndarray}) | {
@@ -430,12 +429,7 @@ def array_function(
     function: Any, args: tuple[Any, ...], params: Mapping[str, Any]
 ) -> Any:
     """Do what NEP 18 hands over."""
-    rule = RULES.get(function)
-    if rule is not None and not params and len(args) == 1 and rule.kind in RECORDED:
-        x = args[0]
-        if isinstance(x, Active) and not rule.variadic:
-            return x.level.unary(rule, x)
-    elif function in CREATORS:
+    if function in CREATORS:
         return CREATORS[function](function, args, dict(params))
     return apply(function, args, params)
 

@@ -24,6 +24,7 @@ from dualad.levels import Active, Level, bare, laid_out_like, overlaps_itself
 Array = Any
 Tree = Any
 SEQUENCES = (tuple, list)
+ndarray = np.ndarray
 SHARED = (bool, int, str, bytes, type(None), np.bool_, np.integer, np.dtype, type)
 
 
@@ -78,7 +79,7 @@ def map_tree(
     are spelled out only when somebody asks, see :func:`spelled`.
     """
     kind = tree.__class__
-    if kind is np.ndarray and tree.dtype.kind in "fc":
+    if kind is ndarray and tree.dtype.kind in "fc":
         return function(place, tree, *others)
     if isinstance(tree, SEQUENCES):
         if others:
@@ -96,7 +97,7 @@ def map_tree(
         else:
             mapped = [
                 function((place, i), item)
-                if item.__class__ is np.ndarray and item.dtype.kind in "fc"
+                if item.__class__ is ndarray and item.dtype.kind in "fc"
                 else map_tree(function, item, place=(place, i), what=what)
                 for i, item in enumerate(tree)
             ]
@@ -119,7 +120,7 @@ def map_tree(
         else:
             items = {
                 key: function((place, key), item)
-                if item.__class__ is np.ndarray and item.dtype.kind in "fc"
+                if item.__class__ is ndarray and item.dtype.kind in "fc"
                 else map_tree(function, item, place=(place, key), what=what)
                 for key, item in tree.items()
             }

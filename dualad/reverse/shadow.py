@@ -21,6 +21,7 @@ from dualad.rules.kinds import Rule, Scatter, is_complex, unbroadcast
 from dualad.rules.views import copied, reinterpreted
 
 Array = Any
+F64 = np.dtype(np.float64)
 FLOAT16 = np.dtype(np.float16)
 FLOAT32 = np.dtype(np.float32)
 
@@ -106,9 +107,9 @@ class Shadow:
                 self.memory = contribution
             else:
                 self.copy_first(contribution)
-        elif kind is np.float64 and self.like.dtype.kind == "f" and self.like.flags.forc:
+        elif kind is np.float64 and self.like.dtype is F64 and self.like.flags.forc:
             # The cotangent of a sum over everything: one number for each element.
-            self.memory = np.empty_like(self.like, dtype=shadow_dtype(self.like))
+            self.memory = self.like.copy("K")
             self.memory.fill(contribution)
         else:
             add(self.materialised(below), contribution)

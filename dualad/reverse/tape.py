@@ -35,7 +35,7 @@ from dualad.levels import (
     overlaps_itself,
     user_line,
 )
-from dualad.reverse.constants import Constants
+from dualad.reverse.constants import SMALL, Constants
 from dualad.reverse.shadow import (
     ScalarShadow,
     Shadow,
@@ -75,23 +75,41 @@ class Tape(Level):
 
     carrier = "shadowed array"
 
+    # What most tapes never need is made when first needed.
+    check_constants = True
+    constants: Constants | None = None
+    written: frozenset[Any] = frozenset()
+    arguments: Any = None
+    marked = 0
+    hushed: Any = None
+
     def __init__(self, *, check_constants: bool = True) -> None:
         """Start an empty record."""
         super().__init__()
         self.steps: list[Step] = []
         self.record = self.steps.append
-        self.constants = Constants(check=check_constants)
-        self.protected = self.constants.protected
         self.undone: list[Write] = []
-        self.arguments: Any = None
-        self.written: set[Any] = set()
-        self.marked = 0
-        self.hushed: Any = None
         self.pull = pull_any if self.below else pull_real
+        if not check_constants:
+            self.check_constants = False
         self.debug = DEBUG.get()
-        self.lines: list[str] = []
         if self.debug is not None:
+            self.lines: list[str] = []
             self.record = self.record_with_line  # type: ignore[assignment]
+
+    def protected(self, x: Any) -> Any:
+        """Return a constant in a form that will still be what it is now."""
+        if x.__class__ is ndarray and x.nbytes <= SMALL and self.check_constants:
+            return x.copy("K")
+        if x.__class__ in NUMBERS:
+            return x
+        return self.keeper().protected(x)
+
+    def keeper(self) -> Constants:
+        """Return what keeps watch on the constants of this tape."""
+        if self.constants is None:
+            self.constants = Constants(check=self.check_constants)
+        return self.constants
 
     # --- recording ----------------------------------------------------------------
 
@@ -293,7 +311,7 @@ class Tape(Level):
     def saved(self, x: Any, index: Any) -> Array:
         """Return what a write will overwrite, if an earlier step may need it."""
         self.mark_captured()
-        self.written.add(x.shadow.owner)
+        self.written |= {x.shadow.owner}
         return element_copy(x.primal, index) if x.shadow.owner.captured else None
 
     def perform(self, write: Write, action: Any) -> None:
@@ -341,7 +359,8 @@ class Tape(Level):
 
         Unless ``keep``, each step is dropped as soon as it has run: memory falls.
         """
-        self.constants.verify()
+        if self.constants is not None:
+            self.constants.verify()
         if self.debug is not None:
             self.debug.tapes.append(str(self))
         steps = self.steps
@@ -369,7 +388,7 @@ class Tape(Level):
     def __str__(self) -> str:
         """Return one line per step: what ran, on what shapes."""
         lines = [f"tape of level {self.order}, {len(self.steps)} steps"]
-        places = self.lines or [""] * len(self.steps)
+        places = getattr(self, "lines", None) or [""] * len(self.steps)
         lines += [
             f"{i:6}  {described(step):40} {place}".rstrip()
             for i, (step, place) in enumerate(zip(self.steps, places, strict=False))
@@ -496,6 +515,7 @@ def pull_leaf(tape: Tape, step: Step) -> None:  # noqa: ARG001 -- as all pulls
 CAPTURING = frozenset({pull_real, pull_any, pull_rule})
 CARRIERS = frozenset({ShadowedArray, ShadowedScalar})
 F64 = np.dtype(np.float64)
+NUMBERS = frozenset({float, int, bool, complex, type(None), str, np.float64})
 ndarray = np.ndarray
 multiply = np.multiply
 

@@ -32,6 +32,8 @@ from dualad.structs import (
 )
 
 Array = Any
+ndarray = np.ndarray
+F64 = np.dtype(np.float64)
 ONE = np.float64(1.0)
 PLACES = tuple(f"argument {i}" for i in range(10))
 
@@ -43,6 +45,9 @@ class Recording:
     sweep may come later; what ``f`` wrote is then written back to the caller's.
     """
 
+    is_plain = True  # all leaves are dense float64 arrays: no conversion at the end
+    watched: tuple[Array, ...] = ()  # inputs that are used in place, not copied
+
     def __init__(
         self,
         f: Callable[..., Any],
@@ -53,13 +58,11 @@ class Recording:
         check_constants: bool = True,
     ) -> None:
         """Run ``f``; ``shadows`` are the caller's, one tree per argument."""
-        self.tape = tape = (NestedTape if RUNNING.get() else Tape)(
-            check_constants=check_constants
-        )
+        kind = NestedTape if RUNNING.get() else Tape
+        self.tape = tape = kind() if check_constants else kind(check_constants=False)
         self.copies = copies
         self.leaves: list[tuple[Any, Any, Any, Any, Any]] = []  # see `lift`
         self.args: list[Any] = []
-        self.watched: list[Array] = []
         constants: list[tuple[str, Any]] = []
         lifted: list[Any] = []
         with tape:
@@ -70,10 +73,12 @@ class Recording:
                     continue
                 self.known: dict[int, Any] = {}
                 place = PLACES[i] if i < len(PLACES) else f"argument {i}"
-                if shadows is None:
-                    lifted.append(map_tree(self.lift, arg, place=place))
+                if shadows is not None:
+                    lifted.append(map_tree(self.lift_any, arg, shadows[i], place=place))
+                elif copies:
+                    lifted.append(map_tree(self.lift_any, arg, place=place))
                 else:
-                    lifted.append(map_tree(self.lift, arg, shadows[i], place=place))
+                    lifted.append(map_tree(self.lift, arg, place=place))
                 self.args.append(arg)
             tape.arguments = Arguments(f, self.leaves, constants)
             if not copies:
@@ -84,21 +89,16 @@ class Recording:
             finally:
                 self.write_back()
             for x in self.watched:
-                tape.constants.watch(x)
+                tape.keeper().watch(x)
 
-    def lift(self, place: Any, x: Any, x_bar: Any = None) -> Any:
+    def lift(self, place: Any, x: Any) -> Any:
         """Return a leaf as a shadowed array; one that is tied is the same again.
 
         For each, ``leaves`` holds its shadow, the caller's shadow or None, our array,
         the caller's array, and its place.
         """
-        if (
-            x.__class__ is not np.ndarray
-            or x_bar is not None
-            or self.copies
-            or not x.flags.forc
-        ):
-            return self.lift_any(place, x, x_bar)
+        if x.__class__ is not ndarray or x.dtype is not F64 or not x.flags.forc:
+            return self.lift_any(place, x)
         active = self.known.get(id(x))
         if active is None:
             shadow = Shadow(x)
@@ -107,8 +107,9 @@ class Recording:
         self.leaves.append((active.shadow, None, x, x, place))
         return active
 
-    def lift_any(self, place: Any, x: Any, x_bar: Any) -> Any:
+    def lift_any(self, place: Any, x: Any, x_bar: Any = None) -> Any:
         """Lift a number, or an array that is copied or has a shadow of the caller's."""
+        self.is_plain = False
         primal = as_primal(x)
         if not isinstance(bare(primal), np.ndarray):
             if x_bar is not None:
@@ -130,7 +131,7 @@ class Recording:
                 if bare(primal).flags.forc:
                     primal = copied(primal, order="K")
                 else:
-                    self.watched.append(bare(primal))
+                    self.watched += (bare(primal),)
             elif self.copies:
                 primal = twin(primal)
                 primal.flags.writeable = original.flags.writeable
@@ -150,6 +151,9 @@ class Recording:
 
     def value(self) -> Tree:
         """Return the output's value, in memory of its own."""
+        z = self.output
+        if z.__class__ is ShadowedScalar and z.level is self.tape:
+            return z.primal
         return stripped(self.output, self.tape)
 
     def seed_scalar(self, operator: str) -> None:
@@ -188,11 +192,9 @@ class Recording:
         def deliver(_: Any, __: Any) -> Array:
             shadow = next(leaves)[0]
             memory = shadow.memory
-            like = shadow.like
-            if memory is None or memory.dtype is not like.dtype or not like.flags.forc:
-                return self.delivered(shadow)
-            return memory
+            return memory if memory is not None and plain else self.delivered(shadow)
 
+        plain = self.is_plain
         return [map_tree(deliver, arg) for arg in self.args]
 
     def delivered(self, shadow: Any) -> Array:
