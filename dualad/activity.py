@@ -1,4 +1,4 @@
-"""How a caller marks each argument, and calls that accumulate in the caller's memory."""
+"""How a caller marks each argument, and calls that accumulate in its memory."""
 
 from __future__ import annotations
 
@@ -67,9 +67,7 @@ Forward = Mode("Forward")
 Reverse = Mode("Reverse")
 
 
-def autodiff(
-    mode: Mode, f: Function, *args: Any, check_constants: bool = True
-) -> Any:
+def autodiff(mode: Mode, f: Function, *args: Any, check_constants: bool = True) -> Any:
     """Differentiate in the caller's memory.
 
     Parameters

@@ -144,27 +144,31 @@ REMAINDERS = tuple(
 )
 
 
-class ActiveValue(Active):
+class ActiveValue(Active):  # noqa: PLW1641 -- scalars hash, arrays do not
     """What active arrays and active scalars share."""
 
     __slots__ = ()
     __array_priority__ = 1000
 
-    def __array_ufunc__(self, function: Any, method: str, *args: Any, **params: Any) -> Any:  # noqa: E501
+    def __array_ufunc__(
+        self, function: Any, method: str, *args: Any, **params: Any
+    ) -> Any:
         if len(args) == 1 and method == "__call__" and not params:
             rule = RULES.get(function)
             if rule is not None and rule.kind == "elementwise":
                 return args[0].level.unary(rule, args[0])
         return array_ufunc(function, method, args, params)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, params: Any) -> Any:  # noqa: ARG002, E501
+    def __array_function__(
+        self, function: Any, types: Any, args: Any, params: Any
+    ) -> Any:
         if len(args) == 1 and not params and args[0] is self:
             rule = RULES.get(function)
             if rule is not None and rule.kind in RECORDED and not rule.variadic:
                 return self.level.unary(rule, self)
         return array_function(function, args, params)
 
-    def __array_namespace__(self, api_version: str | None = None) -> Any:  # noqa: ARG002
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
         return np
 
     @property
@@ -212,14 +216,14 @@ class ActiveValue(Active):
         """The real part: a view."""
         return apply(np.real, (self,), {})
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        apply(np.real, (self,), {})[...] = value
+
     @property
     def imag(self) -> Any:
         """The imaginary part: a view of a complex array."""
         return apply(np.imag, (self,), {})
-
-    @real.setter
-    def real(self, value: Any) -> None:
-        apply(np.real, (self,), {})[...] = value
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -249,8 +253,8 @@ class ActiveValue(Active):
     __le__ = _by_ufunc(np.less_equal)[0]
     __gt__ = _by_ufunc(np.greater)[0]
     __ge__ = _by_ufunc(np.greater_equal)[0]
-    __eq__ = _by_ufunc(np.equal)[0]  # type: ignore[assignment] -- as NumPy's arrays
-    __ne__ = _by_ufunc(np.not_equal)[0]  # type: ignore[assignment] -- as NumPy's
+    __eq__ = _by_ufunc(np.equal)[0]
+    __ne__ = _by_ufunc(np.not_equal)[0]
 
     # Values of which the derivative is zero almost everywhere, or which are for people.
     def __bool__(self) -> bool:
@@ -282,7 +286,9 @@ class ActiveValue(Active):
         return f"{name}({bare(self)!r}, level={self.level.order})"
 
     # Conversions that would lose the derivative.
-    __array__ = _refuses("Converting to a plain array (np.array, np.asarray)", USE_STACK)
+    __array__ = _refuses(
+        "Converting to a plain array (np.array, np.asarray)", USE_STACK
+    )
 
     def __float__(self) -> float:
         if is_formatting(sys._getframe(1)):  # noqa: SLF001 -- there is no public way
@@ -313,10 +319,18 @@ class ActiveValue(Active):
         """Return a copy that carries the derivative."""
         return copied(self, order=order)
 
-    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:  # noqa: ARG002, E501, FBT001, FBT002 -- NumPy's own signature
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: str = "unsafe",
+        subok: bool = True,  # noqa: ARG002, FBT001, FBT002 -- NumPy's own signature
+        copy: bool = True,  # noqa: FBT001, FBT002 -- NumPy's own signature
+    ) -> Any:
         """Return the array in another dtype; integers and booleans are plain."""
         dtype = np.dtype(dtype)
-        if not np.can_cast(self.dtype, dtype, casting):
+        rule: Any = casting
+        if not np.can_cast(self.dtype, dtype, rule):
             raise TypeError(
                 f"Cannot cast array data from {self.dtype} to {dtype} according to "
                 f"the rule {casting!r}"
@@ -371,7 +385,9 @@ class ActiveValue(Active):
         """Return the elements in another shape: a view wherever NumPy gives one."""
         shape = shape[0] if len(shape) == 1 else shape
         if copy:
-            return apply(np.reshape, (copied(self, order=order), shape), {"order": order})
+            return apply(
+                np.reshape, (copied(self, order=order), shape), {"order": order}
+            )
         return apply(np.reshape, (self, shape), {"order": order})
 
     def flatten(self, order: str = "C") -> Any:
@@ -399,7 +415,7 @@ class ActiveArray(ActiveValue):
     """An active value that stands for an array: writes go through to its memory."""
 
     __slots__ = ()
-    __hash__ = None  # type: ignore[assignment] -- arrays are not hashable
+    __hash__ = None  # type: ignore[assignment]  # arrays are not hashable
 
     __iadd__ = _augmented(np.add)
     __isub__ = _augmented(np.subtract)
@@ -422,7 +438,7 @@ class ActiveArray(ActiveValue):
         return bool(np.any(bare(self) == bare(value)))
 
     def __getitem__(self, index: Any) -> Any:
-        return self.level.read(self, index)  # type: ignore[attr-defined]
+        return self.level.read(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, Active):
@@ -430,7 +446,7 @@ class ActiveArray(ActiveValue):
                 raise dispatch.lower_buffer(self, value)
         elif type(value) not in dispatch.PLAIN:
             value = dispatch.stacked(value)
-        self.level.write(self, index, value)  # type: ignore[attr-defined]
+        self.level.write(self, index, value)
 
     @property
     def mT(self) -> Any:  # noqa: N802 -- NumPy's name
@@ -467,7 +483,9 @@ class ActiveArray(ActiveValue):
 
     def sort(self, axis: int = -1, kind: Any = None, *, stable: Any = None) -> None:
         """Sort in place."""
-        self[...] = apply(np.sort, (self,), {"axis": axis, "kind": kind, "stable": stable})
+        self[...] = apply(
+            np.sort, (self,), {"axis": axis, "kind": kind, "stable": stable}
+        )
 
     def partition(self, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
         """Partition in place."""

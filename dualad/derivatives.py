@@ -180,7 +180,7 @@ def grad(f: Function, argnums: int | tuple[int, ...] = 0) -> Function:
 
 
 def value_and_grad(f: Function, argnums: int | tuple[int, ...] = 0) -> Function:
-    """Return the function that computes value and gradient of ``f``: see :func:`grad`."""
+    """Return the function that computes value and gradient: see :func:`grad`."""
     chosen = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
     @functools.wraps(f)
@@ -358,7 +358,9 @@ def jacobian(
         for leaf in [] if isinstance(arg, Const) else leaves(arg):
             if as_primal(leaf).dtype.kind == "c":
                 raise NotDifferentiableError(
-                    f"argument {i}", leaf, "Use dualad.jvp or dualad.vjp for complex "
+                    f"argument {i}",
+                    leaf,
+                    "Use dualad.jvp or dualad.vjp for complex "
                     "arguments: a complex function has no single Jacobian matrix.",
                 )
     if mode == "auto":
@@ -374,7 +376,7 @@ def jacobian(
                 return bare_or_tuple(found)
         mode = "forward"
     if mode == "reverse":
-        return bare_or_tuple(rows(f, args))
+        return bare_or_tuple(rows(f, args) or [])
     return bare_or_tuple(columns(f, args, chunk)[1])
 
 
@@ -384,9 +386,7 @@ FEW = 32  # directions that forward mode carries at once
 def check_mode(mode: str) -> None:
     """Raise unless ``mode`` is one of the three."""
     if mode not in ("auto", "forward", "reverse"):
-        raise ValueError(
-            f"mode is {mode!r}.\nGive 'auto', 'forward' or 'reverse'."
-        )
+        raise ValueError(f"mode is {mode!r}.\nGive 'auto', 'forward' or 'reverse'.")
 
 
 def as_const(x: Any) -> Const:

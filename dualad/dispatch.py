@@ -24,7 +24,9 @@ from dualad.rules.kinds import Rule, name_of
 from dualad.rules.views import cast, copied
 
 Array = Any
-NOTHING: dict[str, Any] = {}  # no parameters; a plain dict, for ``**`` of a proxy is slow
+NOTHING: dict[
+    str, Any
+] = {}  # no parameters; a plain dict, for ``**`` of a proxy is slow
 
 # Operands that need no conversion; everything else is looked at once more.
 PLAIN = frozenset({bool, int, float, complex, np.ndarray}) | {
@@ -258,7 +260,8 @@ def array_ufunc(
     if rule is not None and rule.kind == "constant":
         return constant(getattr(function, method), args, params)
     out = single(params.pop("out", None))
-    result = METHODS[method](function, *args, **params)
+    act: Any = METHODS[method]
+    result = act(function, *args, **params)
     return result if out is None else written(out, result, function)
 
 
@@ -327,7 +330,8 @@ def at(function: Any, x: Any, index: Any, *values: Any) -> None:
             raise lower_buffer(x, y)
         x.level.add_at(x, index, y if function is np.add else np.negative(y))
     else:
-        METHODS["at"](function, x, index, *values)
+        act: Any = METHODS["at"]
+        act(function, x, index, *values)
 
 
 def single(out: Any) -> Any:
@@ -406,12 +410,13 @@ def written(out: Any, result: Any, function: Any) -> Any:
             raise lost_in_output(function, out, result)
         np.copyto(out, result, casting="same_kind")
         return out
-    if np.shape(out) != np.shape(result):
-        if np.broadcast_shapes(np.shape(out), np.shape(result)) != np.shape(out):
-            raise ValueError(
-                f"non-broadcastable output operand with shape {np.shape(out)} doesn't "
-                f"match the broadcast shape {np.shape(result)}"
-            )
+    shape = np.shape(out)
+    given = np.shape(result)
+    if given != shape and np.broadcast_shapes(shape, given) != shape:
+        raise ValueError(
+            f"non-broadcastable output operand with shape {np.shape(out)} doesn't "
+            f"match the broadcast shape {np.shape(result)}"
+        )
     kind = getattr(result, "dtype", None)
     if kind is not None and not np.can_cast(kind, out.dtype, "same_kind"):
         raise TypeError(
@@ -464,7 +469,9 @@ def create_full_like(
     params: dict[str, Any],
 ) -> Any:
     """Do ``full_like``: the value may be active too."""
-    given = dict(zip(("a", "fill_value", "dtype", "order", "subok"), args, strict=False))
+    given = dict(
+        zip(("a", "fill_value", "dtype", "order", "subok"), args, strict=False)
+    )
     given.update(params)
     value = given.pop("fill_value")
     check_running(actives(args, params))

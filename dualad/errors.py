@@ -135,7 +135,7 @@ class ShadowMismatchError(DualadError, ValueError):
 
 
 class StructureMismatchError(DualadError, ValueError):
-    """A tree of shadows, tangents or cotangents has another structure than its primal."""
+    """A tree of shadows, tangents or cotangents is built unlike its primal."""
 
     def __init__(self, what: str, place: str, expected: str, got: str) -> None:
         """Build the text from both structures."""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar, Token
 from threading import get_ident
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -81,11 +81,23 @@ class Active:
     primal: Array
     level: Level
 
+    if TYPE_CHECKING:  # it has all that an array or a NumPy scalar has
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+
 
 class Level:
     """One running derivative; its ``order`` is how many run around it, plus one."""
 
     carrier = "active array"
+
+    # What an interpreter provides; `forward` and `reverse` say how.
+    unary: Any
+    binary: Any
+    read: Any
+    write: Any
 
     def __init__(self) -> None:
         """Stand above the levels that run in this thread now."""
@@ -121,7 +133,6 @@ class Level:
             "Take the whole derivative inside one thread.",
         )
 
-    # What an interpreter provides; `forward` and `reverse` say how.
     def activated(self, x: Array) -> Array:
         """Return ``x`` as an array of this level whose derivative is zero."""
         raise NotImplementedError
@@ -229,9 +240,7 @@ def laid_out_like(x: Array, dtype: Any = None, width: int | None = None) -> Arra
     if width is None:
         return np.ndarray(x.shape, dtype, np.zeros(size, dtype), start, strides)
     memory = np.zeros(size * width, dtype)
-    return np.ndarray(
-        (width, *x.shape), dtype, memory, start, (size * item, *strides)
-    )
+    return np.ndarray((width, *x.shape), dtype, memory, start, (size * item, *strides))
 
 
 def is_full(x: Array, levels: tuple[Level, ...]) -> bool:
@@ -244,7 +253,7 @@ def is_full(x: Array, levels: tuple[Level, ...]) -> bool:
 
 
 def add_into(memory: Array, contribution: Array) -> None:
-    """Add ``contribution`` into ``memory`` of the same shape, in place, at any level."""
+    """Add a contribution into memory of the same shape, in place, at any level."""
     if isinstance(memory, Active):
         memory.level.add_into(memory, contribution)
     else:

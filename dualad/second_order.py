@@ -69,9 +69,7 @@ def value_gradient_and_hvp(f: Function, x: Any, v: Any) -> tuple[Any, Tree, Tree
     >>> float(value), slope, product
     (5.0, array([2., 4.]), array([2., 4.]))
     """
-    (value, slope), (_, product) = push(
-        lambda y: value_and_gradient(f, y), (x,), (v,)
-    )
+    (value, slope), (_, product) = push(lambda y: value_and_gradient(f, y), (x,), (v,))
     return value, slope, product
 
 

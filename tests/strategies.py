@@ -279,18 +279,22 @@ class Builder:
     def array(self, ndim: int | None = None, least: int = 1) -> str:
         """Choose an array."""
         return self.some(
-            lambda v: isinstance(v, np.ndarray)
-            and (v.ndim > 0 if ndim is None else v.ndim == ndim)
-            and min(v.shape, default=0) >= least
+            lambda v: (
+                isinstance(v, np.ndarray)
+                and (v.ndim > 0 if ndim is None else v.ndim == ndim)
+                and min(v.shape, default=0) >= least
+            )
         )
 
     def target(self, ndim: int | None = None, least: int = 1) -> str:
         """Choose an array that can be written to."""
         return self.some(
-            lambda v: isinstance(v, np.ndarray)
-            and v.flags.writeable
-            and (ndim is None or v.ndim == ndim)
-            and min(v.shape, default=1) >= least
+            lambda v: (
+                isinstance(v, np.ndarray)
+                and v.flags.writeable
+                and (ndim is None or v.ndim == ndim)
+                and min(v.shape, default=1) >= least
+            )
         )
 
     def shape(self, expression: str) -> tuple[int, ...]:
@@ -893,9 +897,7 @@ def branch(b: Builder) -> str:
     then, otherwise = write(b), write(b)
     if b.real and b.chance(20):
         return f"if {test} > {b.threshold(test)}:\n    {then}"
-    return (
-        f"if {test} > {b.threshold(test)}:\n    {then}\nelse:\n    {otherwise}"
-    )
+    return f"if {test} > {b.threshold(test)}:\n    {then}\nelse:\n    {otherwise}"
 
 
 @step(5)

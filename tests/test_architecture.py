@@ -67,10 +67,16 @@ def test_mathematics_lives_in_rules(path: Path) -> None:
     if home in ("rules", "demo.py", "testing.py"):
         return
     code = "\n".join(
-        line for line in path.read_text().splitlines() if not line.strip().startswith(">>>")
+        line
+        for line in path.read_text().splitlines()
+        if not line.strip().startswith(">>>")
     )
     tree = ast.parse(path.read_text())
-    docs = {ast.get_docstring(n) for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.Module | ast.ClassDef)}
+    docs = {
+        ast.get_docstring(n)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.FunctionDef | ast.Module | ast.ClassDef)
+    }
     for doc in docs - {None}:
         code = code.replace(str(doc), "")
     calls = re.findall(r"np\.(?:exp|log|sin|cos|tan|tanh|sqrt)\(", code)

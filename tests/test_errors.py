@@ -55,7 +55,8 @@ def test_missing_rule() -> None:
     """A function without a rule is named, with what it was called with."""
     matrix = np.eye(3)
     assert text_of(
-        ad.MissingRuleError, lambda: ad.gradient(lambda a: np.linalg.eig(a)[0][0], matrix)
+        ad.MissingRuleError,
+        lambda: ad.gradient(lambda a: np.linalg.eig(a)[0][0], matrix),
     ) == (
         "np.linalg.eig has no derivative rule.\n"
         "  called with   float64[3, 3] on host, differentiated\n"
@@ -71,11 +72,13 @@ def test_scalar_output() -> None:
         "Perhaps you meant dualad.jacobian(f, x), or dualad.vjp(f, x) with a cotangent "
         "of shape (3,)."
     )
-    assert text_of(ad.ScalarOutputError, lambda: ad.gradient(lambda x: x[0] * 1j, X)) == (
+    assert text_of(
+        ad.ScalarOutputError, lambda: ad.gradient(lambda x: x[0] * 1j, X)
+    ) == (
         "gradient needs a real scalar output, but f returned a complex128 scalar.\n"
         "Return a real number: np.real(z), np.imag(z) or np.abs(z)."
     )
-    assert text_of(ad.ScalarOutputError, lambda: ad.gradient(lambda x: None, X)) == (
+    assert text_of(ad.ScalarOutputError, lambda: ad.gradient(lambda _: None, X)) == (
         "gradient needs a real scalar output, but f returned NoneType.\n"
         "Return one number, for instance np.sum(y)."
     )
@@ -99,7 +102,7 @@ def test_not_differentiable() -> None:
     )
     assert text_of(
         ad.NotDifferentiableError,
-        lambda: ad.gradient(lambda x, y: np.sum(x), X, {"a": [object()]}),
+        lambda: ad.gradient(lambda x, _: np.sum(x), X, {"a": [object()]}),
     ) == (
         "Argument 1['a'][0] is object; only real and complex floating arrays can be "
         "differentiated.\n"
@@ -280,7 +283,9 @@ def test_aliased_arguments() -> None:
         return np.sum(x * y)
 
     x = X.copy()
-    assert text_of(ad.AliasedArgumentsError, lambda: ad.gradient(f, x, ad.Const(x))) == (
+    assert text_of(
+        ad.AliasedArgumentsError, lambda: ad.gradient(f, x, ad.Const(x))
+    ) == (
         "f wrote into an array that is also reachable in another way.\n"
         "  written       argument 0\n"
         "  shared with   argument 1, Const\n"
@@ -316,14 +321,14 @@ def test_unsupported_argument() -> None:
 def test_independent_output_warns() -> None:
     """A gradient of nothing is zero, and says so."""
     with pytest.warns(ad.IndependentOutputWarning, match="does not depend"):
-        slope = ad.gradient(lambda x: 3.0, X)
+        slope = ad.gradient(lambda _: 3.0, X)
     np.testing.assert_array_equal(slope, np.zeros(3))
     with (
         warnings.catch_warnings(),
         ad.debug(),
         pytest.raises(ad.IndependentOutputWarning),
     ):
-        ad.gradient(lambda x: 3.0, X)
+        ad.gradient(lambda _: 3.0, X)
 
 
 def test_activity_is_required() -> None:

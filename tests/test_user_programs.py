@@ -1073,7 +1073,7 @@ class TestMethods:
         def f(x: Any) -> Any:
             y = 2.0 - x + 1.0
             y = 3.0 * y / 2.0
-            y = -(+y) ** 2 + x**2.0 + 2.0**x
+            y = -((+y) ** 2) + x**2.0 + 2.0**x
             y = 1.0 / (y * y + 1.0) + abs(x) + x // 10.0 + (x + 7.0) % 5.0
             return np.sum(y) + x @ x
 

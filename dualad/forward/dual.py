@@ -109,33 +109,40 @@ class DualLevel(Level):
             z_dot = self.pushed_in_blocks(rule, z, primals, tangents)
             if z_dot is not None:
                 return DualArray(z, z_dot, self)
-        z_dot = None
-        is_new = False
-        times = strong if rule.singular else np.multiply
-        for x, x_dot, partial in zip(primals, tangents, rule.partials, strict=True):
-            if x_dot is None or partial is None:
-                continue
-            if self.width is not None:
-                x_dot = self.raised(x_dot, np.ndim(x), np.ndim(z))
-            if partial.__class__ is FunctionType:
-                if rule.is_quiet:
-                    term = times(x_dot, partial(z, *primals))
-                else:
-                    with np.errstate(all="ignore"):
-                        term = times(x_dot, partial(z, *primals))
-                term_is_new = True
-            else:
-                term = x_dot if partial == 1 else x_dot * partial
-                term_is_new = partial != 1
-            if z_dot is None:
-                z_dot, is_new = term, term_is_new
-            else:
-                z_dot, is_new = z_dot + term, True
+        z_dot, is_new = self.pushed(rule, z, primals, tangents)
         if z_dot is None:
             return z
         if z.__class__ is complex:  # 1j * np.float64(2.0)
             z = np.complex128(z)
         return self.new(z, z_dot, is_new=is_new)
+
+    def pushed(
+        self, rule: Rule, z: Array, primals: list[Any], tangents: list[Any]
+    ) -> tuple[Array | None, bool]:
+        """Return the sum of partial times tangent, and whether it is in new memory."""
+        z_dot: Any = None
+        is_new = False
+        times = strong if rule.singular else np.multiply
+        for x, x_dot, partial in zip(primals, tangents, rule.partials, strict=True):
+            if x_dot is None or partial is None:
+                continue
+            moved = x_dot
+            if self.width is not None:
+                moved = self.raised(x_dot, np.ndim(x), np.ndim(z))
+            if partial.__class__ is not FunctionType:
+                term, is_new_term = (
+                    (moved, False) if partial == 1 else (moved * partial, True)
+                )
+            elif rule.is_quiet:
+                term, is_new_term = times(moved, partial(z, *primals)), True
+            else:
+                with np.errstate(all="ignore"):
+                    term, is_new_term = times(moved, partial(z, *primals)), True
+            if z_dot is None:
+                z_dot, is_new = term, is_new_term
+            else:
+                z_dot, is_new = z_dot + term, True
+        return z_dot, is_new
 
     def pushed_in_blocks(
         self, rule: Rule, z: Array, primals: list[Any], tangents: list[Any]
@@ -168,7 +175,9 @@ class DualLevel(Level):
                         whole[block] += times(x_dot, factor)
         return z_dot
 
-    def linear(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+    def linear(
+        self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> Any:
         """Push tangents through a linear function: the function itself."""
         if self.thread != get_ident():
             raise self.escaped()
@@ -208,7 +217,9 @@ class DualLevel(Level):
 
         return self.finished(rule, z, primals, tangents, pushed)
 
-    def general(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+    def general(
+        self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> Any:
         """Push tangents through a function with pushforwards of its own."""
         if self.thread != get_ident():
             raise self.escaped()
@@ -224,7 +235,9 @@ class DualLevel(Level):
 
         return self.finished(rule, z, primals, tangents, pushed)
 
-    def alias(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+    def alias(
+        self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> Any:
         """Take a view of both parts."""
         if self.thread != get_ident():
             raise self.escaped()
@@ -251,7 +264,9 @@ class DualLevel(Level):
         if not isinstance(part, np.ndarray | ActiveArray):
             return DualScalar(part, self.element(x.tangent, index), self)
         if np.may_share_memory(bare(part), bare(x.primal)) or part.size == 0:
-            return DualArray(part, self.seen(x.tangent, INDEXED, {"index": index}), self)
+            return DualArray(
+                part, self.seen(x.tangent, INDEXED, {"index": index}), self
+            )
         return self.linear(GATHERED, (x,), {"index": index})
 
     def write(self, x: Any, index: Any, value: Any) -> None:
@@ -321,7 +336,7 @@ class DualLevel(Level):
         for x in args:
             if isinstance(x, Active) and x.level is self:
                 primals.append(x.primal)
-                tangents.append(x.tangent)  # type: ignore[attr-defined]
+                tangents.append(x.tangent)
             else:
                 primals.append(x)
                 tangents.append(None)
@@ -333,9 +348,7 @@ class DualLevel(Level):
         """Evaluate a pushforward for one direction or for each, and make the result."""
         differentiable = [
             x_dot
-            if rule.variadic
-            or rule.kind == "general"
-            or rule.pullbacks[i] is not None
+            if rule.variadic or rule.kind == "general" or rule.pullbacks[i] is not None
             else None
             for i, x_dot in enumerate(tangents)
         ]
@@ -399,7 +412,7 @@ class DualLevel(Level):
             z_dot = z.dtype.type(z_dot)
         return z_dot
 
-    def carrier_of(self, z: Array) -> type[DualArray] | type[DualScalar]:
+    def carrier_of(self, z: Array) -> type[DualArray | DualScalar]:
         """Return the class that carries ``z``."""
         return DualArray if isinstance(z, np.ndarray | ActiveArray) else DualScalar
 
@@ -431,7 +444,9 @@ class DualLevel(Level):
             view = seen_in_each(tangent, function=rule.primal, params=params)
         plain = bare(view)
         if plain.size and not np.may_share_memory(plain, bare(tangent)):
-            raise InternalError("a view of the tangent is not one, but is of the primal")
+            raise InternalError(
+                "a view of the tangent is not one, but is of the primal"
+            )
         return view
 
 

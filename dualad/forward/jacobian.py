@@ -41,11 +41,15 @@ def columns(
         width = min(chunk, max(total, 1) - start)
         is_last = start == starts[-1]
         run_args = args if is_last else tuple(copied_tree(arg) for arg in args)
-        seeds = tuple(basis(arg, args, i, start, width, unit) for i, arg in enumerate(args))
+        seeds = tuple(
+            basis(arg, args, i, start, width, unit) for i, arg in enumerate(args)
+        )
         value, tangent = push(f, run_args, seeds, width=width)
         runs.append(tangent)
     return value, [
-        block(i, arg, args, runs) for i, arg in enumerate(args) if not isinstance(arg, Const)
+        block(i, arg, args, runs)
+        for i, arg in enumerate(args)
+        if not isinstance(arg, Const)
     ]
 
 
@@ -72,7 +76,7 @@ def offsets(args: tuple[Any, ...], which: int) -> int:
     )
 
 
-def basis(  # noqa: PLR0913 -- all that says which directions
+def basis(  # noqa: PLR0913, PLR0917 -- all that says which directions
     arg: Any, args: tuple[Any, ...], which: int, start: int, width: int, unit: complex
 ) -> Tree:
     """Return unit tangents for the directions ``start`` to ``start + width``."""
@@ -111,5 +115,3 @@ def block(which: int, arg: Any, args: tuple[Any, ...], runs: list[Tree]) -> Tree
         return map_tree(for_leaf, arg)
 
     return map_tree(for_output, runs[0], *runs[1:], place="output")
-
-

@@ -117,7 +117,7 @@ def tangent_of(output: Tree, level: DualLevel) -> Tree:
 
     def tangent(_: str, z: Any) -> Any:
         if isinstance(z, Active) and z.level is level:
-            z_dot = z.tangent  # type: ignore[attr-defined]
+            z_dot = z.tangent
             return z_dot.copy() if isinstance(bare(z_dot), np.ndarray) else z_dot
         z = as_primal(z)
         if level.width is not None:

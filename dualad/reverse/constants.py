@@ -1,4 +1,4 @@
-"""Plain arrays that a pullback will read: what if user code changes them before?
+"""Plain arrays that a pullback will read, though user code may change them before.
 
 A small one is copied where it is used.  A large one is kept by reference together
 with a fingerprint, taken at its first use and verified before the sweep.  Arrays that
@@ -31,7 +31,7 @@ class Constants:
         self.check = check
         self.watched: dict[int, tuple[Array, Any]] = {}
 
-    def protected(self, x: Any) -> Any:
+    def protected(self, x: Any) -> Any:  # noqa: PLR0911 -- one for each kind
         """Return ``x`` in a form that will still be what it is now."""
         if type(x) is np.ndarray:
             if not self.check:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dualad.reverse.vjp import Recording, pull
 from dualad.levels import bare
+from dualad.reverse.vjp import Recording, pull
 from dualad.structs import Tree, as_primal, leaves, map_tree, stripped
 
 Array = Any

@@ -1,8 +1,9 @@
 """Shadows: the memory in which cotangents accumulate, and its one door.
 
-Only the ``accumulate`` methods of this module (and ``receive``, their short cut) add into derivative memory.  A shadow
-starts *fresh*: known to be zero, with no memory yet.  What is an alias in the primal
-is an alias here: a view's shadow is the same view of its owner's shadow.
+Only the ``accumulate`` methods of this module (and ``receive``, their short cut) add
+into derivative memory.  A shadow starts *fresh*: known to be zero, with no memory yet.
+What is an alias in the primal is an alias here: a view's shadow is the same view of
+its owner's shadow.
 """
 
 from __future__ import annotations
@@ -74,7 +75,10 @@ class Shadow:
             if memory is not None:
                 np.add(memory, contribution, memory)
                 return
-            if contribution.strides == like.strides and contribution.dtype is like.dtype:
+            if (
+                contribution.strides == like.strides
+                and contribution.dtype is like.dtype
+            ):
                 self.memory = contribution
                 return
         self.accumulate(contribution, (), is_new=True)
@@ -194,6 +198,8 @@ class ViewShadow:
     """The shadow of a view: the same view of the parent's shadow, looked up late."""
 
     __slots__ = ("function", "like", "overlaps", "owner", "params", "parent", "rule")
+    owner: Shadow
+    overlaps: bool
 
     def __init__(
         self,
@@ -279,7 +285,7 @@ class ViewShadow:
         """Return the contribution to the parent that a contribution here amounts to."""
         parent = self.parent.like
         if self.rule.overlaps:
-            return self.rule.transpose(view_bar, np.shape(parent), **self.params)  # type: ignore[misc] -- overlaps has one
+            return self.rule.transpose(view_bar, np.shape(parent), **self.params)  # type: ignore[misc]  # overlaps has one
         if self.like.dtype != parent.dtype:
             if np.shape(self.like) != np.shape(parent):
                 return reinterpreted(copied(view_bar, order="C"), dtype=parent.dtype)

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from dualad.arrays import ActiveArray
 from dualad.blocks import LARGE, cut, flattened
 from dualad.dispatch import NOTHING
-from dualad.arrays import ActiveArray, ActiveScalar
 from dualad.errors import OverlappingWriteError
 from dualad.levels import (
     DEBUG,
@@ -95,7 +95,7 @@ class Tape(Level):
         self.debug = DEBUG.get()
         if self.debug is not None:
             self.lines: list[str] = []
-            self.record = self.record_with_line  # type: ignore[assignment]
+            self.record = self.record_with_line
 
     def protected(self, x: Any) -> Any:
         """Return a constant in a form that will still be what it is now."""
@@ -206,7 +206,7 @@ class Tape(Level):
 
     linear = multilinear = general = elementwise
 
-    def recorded(  # noqa: PLR0913 -- the fields of a step
+    def recorded(  # noqa: PLR0913, PLR0917 -- the fields of a step
         self,
         rule: Rule,
         z: Array,
@@ -236,7 +236,9 @@ class Tape(Level):
         self.record((pull, shadow, kept_z, kept, sources, rule, params))
         return active
 
-    def alias(self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+    def alias(
+        self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> Any:
         """Take a view: its shadow is the same view of the shadow, without a record."""
         if self.thread != get_ident():
             raise self.escaped()
@@ -551,7 +553,8 @@ def described(step: Step) -> str:
     kind = step[0]
     if kind is pull_write:
         write = step[1]
-        return f"{type(write).__name__.lower()} {np.shape(write.primal)}[{write.index!r:.40}]"
+        name = type(write).__name__.lower()
+        return f"{name} {np.shape(write.primal)}[{write.index!r:.40}]"
     if kind is pull_read:
         return f"read {np.shape(step[2].like)}[{step[3]!r:.40}]"
     if kind is pull_leaf:

@@ -159,14 +159,16 @@ class Recording:
     def seed_scalar(self, operator: str) -> None:
         """Seed the output with one; it must be one real number."""
         z = self.output
-        if z.__class__ is ShadowedScalar and z.primal.__class__ is np.float64:
-            if z.level is self.tape:
-                z.shadow.accumulate(ONE, ())
-                return
+        is_usual = z.__class__ is ShadowedScalar and z.primal.__class__ is np.float64
+        if is_usual and z.level is self.tape:
+            z.shadow.accumulate(ONE, ())
+            return
         if not isinstance(z, Active):
             if not isinstance(z, int | float | np.number) and np.ndim(z) != 0:
                 raise ScalarOutputError(operator, z)
-            if isinstance(z, complex) or not isinstance(z, int | float | np.number | np.ndarray):
+            if isinstance(z, complex) or not isinstance(
+                z, int | float | np.number | np.ndarray
+            ):
                 raise ScalarOutputError(operator, z)
         elif z.ndim or z.dtype.kind == "c":
             raise ScalarOutputError(operator, z)

@@ -132,7 +132,6 @@ def is_same_region(x: Array, value: Array) -> bool:
     )
 
 
-
 def overlapping_value(x: Array, index: Any, value: Array) -> Array | None:
     """Return a copy of a value that shares memory with what it will overwrite."""
     a, b = bare(x), bare(value)

@@ -8,8 +8,8 @@ the cotangent before them, a pushforward the tangent.  Arrays come first, parame
     pullback(z_bar, z, x, y, **params)  the contribution to one argument's shadow
     pushforward(x_dot, z, x, y, **params)   the part of z_dot that x_dot brings
 
-A variadic function (``joined``, ``einsum``) has one pullback for all its arrays; it
-is told the position of the argument: ``pullback(z_bar, position, z, *arrays, **params)``.
+A variadic function (``joined``, ``einsum``) has one pullback for all its arrays; it is
+told the position of the argument: ``pullback(z_bar, position, z, *arrays, **params)``.
 
 Rules say ``np.``: NumPy's protocols carry the same line to every kind of array.
 """
@@ -125,7 +125,7 @@ def elementwise(
     )
 
 
-def linear(  # noqa: PLR0913 -- a rule is declared in one call
+def linear(
     function: Function,
     *pullbacks: Formula | None,
     variadic: bool = False,
@@ -336,7 +336,9 @@ def expanded(y: Array, axis: Any, ndim: int, *, keepdims: Any = False) -> Array:
     return np.expand_dims(y, tuple(a % ndim for a in axes))
 
 
-def spread(y_bar: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False) -> Array:  # noqa: ARG001, FBT002, E501 -- NumPy's own signature
+def spread(
+    y_bar: Array, y: Array, x: Array, axis: Any = None, keepdims: Any = False
+) -> Array:
     """Give every summed element the cotangent of its sum: a view, no memory."""
     if axis is None and not keepdims:
         return y_bar  # one number; ``accumulate`` spreads it
@@ -370,7 +372,7 @@ def strong_on_plain(c: Array, p: Array) -> Array:
 strong = overridable(strong_on_plain)
 
 
-def strong_reversed(z_bar: Array, z: Array, c: Array, p: Array) -> Array:  # noqa: ARG001 -- a pullback's signature
+def strong_reversed(z_bar: Array, z: Array, c: Array, p: Array) -> Array:
     """Pull back through :func:`strong` to its second factor."""
     return strong(z_bar, conjugated(c))
 

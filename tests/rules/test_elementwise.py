@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dualad as ad
-from dualad import dispatch, testing
+from dualad import arrays, dispatch, testing
 from dualad.rules import RULES
 from dualad.testing import check_derivatives, check_rule
 from tests.domains import ELEMENTWISE, SAMPLES, THOROUGH, battery
@@ -98,6 +98,7 @@ def test_every_rule_is_exercised(monkeypatch):
     """The samples of the battery reach every rule; writers have tests of their own."""
     table = Consulted(RULES)
     monkeypatch.setattr(dispatch, "RULES", table)
+    monkeypatch.setattr(arrays, "RULES", table)
     for function, calls in SAMPLES.items():
         for args, params in calls:
             run_active(function, args, params)
