@@ -40,6 +40,7 @@ from dualad.errors import (
     ScalarOutputError,
     ShadowMismatchError,
     StructureMismatchError,
+    UnrepeatableFunctionError,
     UnsupportedArgumentError,
 )
 from dualad.levels import debug
@@ -70,6 +71,7 @@ __all__ = [
     "ScalarOutputError",
     "ShadowMismatchError",
     "StructureMismatchError",
+    "UnrepeatableFunctionError",
     "UnsupportedArgumentError",
     "autodiff",
     "debug",

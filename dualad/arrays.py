@@ -7,9 +7,11 @@ shows our error instead of its own when one is written into a plain array.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import numbers
 import opcode
+import operator
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, Self
@@ -28,6 +30,7 @@ from dualad.dispatch import (
 from dualad.errors import LostDerivativeError, UnsupportedArgumentError
 from dualad.levels import Active, bare
 from dualad.rules import RULES
+from dualad.rules.kinds import Rule
 from dualad.rules.views import cast, copied, reinterpreted
 
 Array = Any
@@ -38,7 +41,7 @@ Method = Callable[..., Any]
 
 
 def _binary(function: Any) -> tuple[Method, Method]:
-    rule = RULES[function]
+    rule = function if isinstance(function, Rule) else RULES[function]
 
     def forward(self: Any, other: Any) -> Any:
         if other.__class__ in PLAIN:
@@ -76,6 +79,16 @@ def _by_ufunc(function: Any) -> tuple[Method, Method]:
     return forward, reflected
 
 
+def _compares(operation: Any) -> Method:
+    """Return a comparison: it carries no derivative, so it is that of the values."""
+
+    def method(self: ActiveValue, other: Any) -> Any:
+        dispatch.check_running([self])
+        return operation(bare(self), bare(other))
+
+    return method
+
+
 def _augmented(function: Any) -> Method:
     def method(self: ActiveArray, other: Any) -> Any:
         return dispatch.written(self, apply(function, (self, other), {}), function)
@@ -100,9 +113,11 @@ def _power(self: Active, exponent: Any) -> Any:
         short = _POWERS.get(exponent)
         if short is not None:
             return self.level.unary(short, self)
-    return operate(RULES[np.power], self, exponent)
+    return operate(POWER, self, exponent)
 
 
+# The operator's values; on scalars np.power can differ from it in the last bit.
+POWER = dataclasses.replace(RULES[np.power], evaluate=operator.pow)
 _POWERS = {
     2: RULES[np.square],
     1: RULES[np.positive],
@@ -244,17 +259,17 @@ class ActiveValue(Active):  # noqa: PLW1641 -- scalars hash, arrays do not
     __floordiv__, __rfloordiv__ = _by_ufunc(np.floor_divide)
     __divmod__, __rdivmod__ = _by_ufunc(np.divmod)
     __pow__ = _power
-    __rpow__ = _binary(np.power)[1]
+    __rpow__ = _binary(POWER)[1]
     __matmul__, __rmatmul__ = _binary(np.matmul)
     __neg__ = _unary(np.negative)
     __pos__ = _unary(np.positive)
     __abs__ = _calls(np.absolute)
-    __lt__ = _by_ufunc(np.less)[0]
-    __le__ = _by_ufunc(np.less_equal)[0]
-    __gt__ = _by_ufunc(np.greater)[0]
-    __ge__ = _by_ufunc(np.greater_equal)[0]
-    __eq__ = _by_ufunc(np.equal)[0]
-    __ne__ = _by_ufunc(np.not_equal)[0]
+    __lt__ = _compares(operator.lt)
+    __le__ = _compares(operator.le)
+    __gt__ = _compares(operator.gt)
+    __ge__ = _compares(operator.ge)
+    __eq__ = _compares(operator.eq)
+    __ne__ = _compares(operator.ne)
 
     # Values of which the derivative is zero almost everywhere, or which are for people.
     def __bool__(self) -> bool:
@@ -400,8 +415,12 @@ class ActiveScalar(ActiveValue):
 
     __slots__ = ()
 
-    def __hash__(self) -> int:
-        return hash(bare(self))
+    def __hash__(self) -> NoReturn:
+        raise LostDerivativeError(
+            "hash() (a dict key, a set, functools.cache)",
+            self,
+            "Use another key: equal values may have different derivatives.",
+        )
 
     def is_integer(self) -> bool:
         """Say whether the value is a whole number."""

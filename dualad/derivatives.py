@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import functools
+import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dualad.errors import NotDifferentiableError, ScalarOutputError
+from dualad.dispatch import running
+from dualad.errors import (
+    IndependentOutputWarning,
+    NotDifferentiableError,
+    ScalarOutputError,
+)
 from dualad.forward.jacobian import columns, copied_tree
 from dualad.forward.jvp import push
+from dualad.levels import Active, bare
 from dualad.reverse.jacobian import rows
 from dualad.reverse.vjp import Recording, pull
-from dualad.structs import Const, Tree, as_primal, leaves, map_tree, primal, stripped
+from dualad.structs import Const, Tree, as_primal, leaves, map_tree, stripped
 
 Array = Any
 Function = Callable[..., Any]
@@ -121,9 +129,15 @@ def forward_gradient(f: Function, args: tuple[Any, ...], *, has_aux: bool) -> An
         result = f(*inner)
         if has_aux:
             result, aux = result
-            kept[:] = [primal(aux)]
-        if np.ndim(result) or getattr(result, "dtype", np.float64(0).dtype).kind == "c":
+            kept[:] = [stripped(aux, running()[-1])]
+        is_number = isinstance(result, int | float | complex | np.generic | Active)
+        if not is_number and not (isinstance(result, np.ndarray) and result.ndim == 0):
             raise ScalarOutputError("gradient", result)
+        result = as_primal(result)
+        if np.ndim(result) or np.asarray(bare(result)).dtype.kind == "c":
+            raise ScalarOutputError("gradient", result)
+        if not isinstance(result, Active) or result.level is not running()[-1]:
+            warnings.warn(INDEPENDENT, IndependentOutputWarning, stacklevel=6)
         return result
 
     active = [arg for arg in args if not isinstance(arg, Const)]
@@ -181,18 +195,20 @@ def grad(f: Function, argnums: int | tuple[int, ...] = 0) -> Function:
 
 def value_and_grad(f: Function, argnums: int | tuple[int, ...] = 0) -> Function:
     """Return the function that computes value and gradient: see :func:`grad`."""
-    chosen = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    is_one = not isinstance(argnums, tuple | list)
+    chosen = (argnums,) if is_one else tuple(argnums)  # type: ignore[arg-type]
 
     @functools.wraps(f)
     def value_and_gradient_of_f(*args: Any, **params: Any) -> Any:
-        wanted = {i % len(args) for i in chosen}
+        places = [checked_place(i, args) for i in chosen]
+        wanted = set(places)
         marked = (a if i in wanted else as_const(a) for i, a in enumerate(args))
         value, slopes = value_and_gradient(functools.partial(f, **params), *marked)
-        if isinstance(argnums, int):
+        if is_one:
             return value, slopes
         given = sorted(wanted)
         slopes = (slopes,) if len(given) == 1 else slopes
-        return value, tuple(slopes[given.index(i % len(args))] for i in chosen)
+        return value, tuple(slopes[given.index(i)] for i in places)
 
     return value_and_gradient_of_f
 
@@ -354,6 +370,8 @@ def jacobian(
            [0., 6.]])
     """
     check_mode(mode)
+    if chunk is not None and operator.index(chunk) < 1:
+        raise ValueError(f"chunk is {chunk}.\nGive a positive number of directions.")
     for i, arg in enumerate(args):
         for leaf in [] if isinstance(arg, Const) else leaves(arg):
             if as_primal(leaf).dtype.kind == "c":
@@ -383,10 +401,32 @@ def jacobian(
 FEW = 32  # directions that forward mode carries at once
 
 
+def checked_place(i: Any, args: tuple[Any, ...]) -> int:
+    """Return the place of an argument that ``argnums`` names, or raise."""
+    place = operator.index(i)
+    if not -len(args) <= place < len(args):
+        raise ValueError(
+            f"argnums names argument {place}, but f was called with {len(args)}.\n"
+            f"Give numbers from 0 to {len(args) - 1}; keyword arguments are constant."
+        )
+    if isinstance(args[place], Const):
+        raise TypeError(
+            f"argnums names argument {place}, which is marked dualad.Const.\n"
+            "Pass it bare, or leave it out of argnums."
+        )
+    return place % len(args)
+
+
 def check_mode(mode: str) -> None:
     """Raise unless ``mode`` is one of the three."""
     if mode not in ("auto", "forward", "reverse"):
         raise ValueError(f"mode is {mode!r}.\nGive 'auto', 'forward' or 'reverse'.")
+
+
+INDEPENDENT = (
+    "gradient: the output of f does not depend on its differentiated arguments; the "
+    "gradient is zero."
+)
 
 
 def as_const(x: Any) -> Const:

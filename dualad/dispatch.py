@@ -102,10 +102,15 @@ def apply(function: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> An
 
 def constant(function: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
     """Compute on plain arrays what carries no derivative."""
+    if function not in STRUCTURE:
+        check_running(actives(args, params))
     params = dict(params)
     out = params.pop("out", None)
     result = function(*bare_tree(args), **bare_tree(params))
     return result if out is None else written(out, result, function)
+
+
+STRUCTURE = frozenset({np.shape, np.ndim, np.size})  # may be asked at any time
 
 
 def apply_composition(
@@ -116,6 +121,13 @@ def apply_composition(
     out = given.pop("out", None)
     result = rule.primal(*args, **given)
     return result if out is None else written(out, result, function)
+
+
+def object_result(rule: Rule) -> UnsupportedArgumentError:
+    """Return the error for an array of Python objects among the operands."""
+    return UnsupportedArgumentError(
+        rule.name, "operand", "an object array", "Convert it: np.asarray(x, float)."
+    )
 
 
 def with_named_output(
@@ -137,6 +149,9 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], given: Mapping[str, Any]) -> A
         return call(rule, tuple(map(array_operand, args)))
     arrays, params = canonical(rule, args, given)
     out = params.pop("out", None)
+    if rule.kind == "alias" and params.get("copy"):
+        params.pop("copy")
+        arrays = (copied(arrays[0], order=params.get("order", "C")),)
     dtype = params.pop("dtype", None) if rule.reduction is not None else None
     if dtype is not None:
         arrays = (cast_operand(arrays[0], dtype, "unsafe", rule.name), *arrays[1:])
@@ -328,6 +343,8 @@ def at(function: Any, x: Any, index: Any, *values: Any) -> None:
         (y,) = (array_operand(v) for v in values)
         if isinstance(y, Active) and y.level.order > x.level.order:
             raise lower_buffer(x, y)
+        if np.asarray(bare(y)).dtype.kind in "biu":
+            y = np.asarray(y, x.dtype)  # the negative of an unsigned number wraps
         x.level.add_at(x, index, y if function is np.add else np.negative(y))
     else:
         act: Any = METHODS["at"]
@@ -497,17 +514,53 @@ def create(function: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     return created(function(*args, **params))
 
 
-def create_array(
-    function: Any,  # noqa: ARG001 -- creators share one signature
-    args: tuple[Any, ...],
-    params: dict[str, Any],
-) -> Any:
-    """Do ``np.array(nested list, like=x)``: active entries keep their derivative."""
-    x, dtype = args[0], (args[1:2] or (params.get("dtype"),))[0]
-    if not actives((x,)):
-        return created(np.array(x, dtype=dtype))
-    result = stacked(x)
-    return result if dtype is None or result.dtype == dtype else cast(result, dtype)
+def create_array(function: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Do ``np.array(x, like=x)`` and its kin: a copy where NumPy copies, else ``x``.
+
+    Active entries of nested lists keep their derivative.
+    """
+    given = dict(zip(("object", "dtype"), args, strict=False)) | params
+    x, dtype = given.pop("object", given.pop("a", None)), given.pop("dtype", None)
+    found = actives((x,))
+    check_running(found)
+    if not found:
+        plain = function(x, dtype, **given)
+        is_new = plain is not x and not np.may_share_memory(plain, np.asarray(x))
+        return created(plain) if is_new else plain
+    always = given.pop("copy", True if function is np.array else None)
+    order = given.pop("order", None) or ORDERS.get(function, "K")
+    ndmin = given.pop("ndmin", 0)
+    given.pop("subok", None)
+    result = x if isinstance(x, Active) else stacked(x)
+    fits = dtype is None or result.dtype == dtype
+    if function in ORDERS and result.ndim == 0:
+        ndmin = 1
+    if isinstance(result, Active) and fits and laid_out(result, order):
+        result = (
+            copied(result, order=order) if always or not is_array(result) else result
+        )
+    elif always is False:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    else:
+        result = copied(result, order=order) if fits else cast(result, dtype)
+    if result.ndim < ndmin:
+        result = np.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+    return result
+
+
+ORDERS = {np.ascontiguousarray: "C", np.asfortranarray: "F"}
+
+
+def is_array(x: Active) -> bool:
+    """Say whether an active value stands for an array, not for a scalar."""
+    return isinstance(bare(x), np.ndarray)
+
+
+def laid_out(x: Active, order: str) -> bool:
+    """Say whether an array has the memory order that a call asks for."""
+    flags = bare(x).flags
+    wanted = {"C": flags.c_contiguous, "F": flags.f_contiguous}
+    return bool(wanted.get(order, True))
 
 
 def stacked(x: Any) -> Any:

@@ -27,7 +27,7 @@ def describe(x: Any) -> str:
 
 def facts(rows: list[tuple[str, str]]) -> str:
     """Align the facts of a message."""
-    width = max(len(label) for label, _ in rows)
+    width = max((len(label) for label, _ in rows), default=0)
     return "\n".join(f"  {label:<{width}}   {text}" for label, text in rows)
 
 
@@ -40,8 +40,9 @@ class MissingRuleError(DualadError, NotImplementedError):
         rows = [("called with", f"{describe(x)}, differentiated") for x in arguments]
         if reason:
             rows.append(("because", reason))
+        given = f"{facts(rows)}\n" if rows else ""
         super().__init__(
-            f"{name} has no derivative rule.\n{facts(rows)}\n"
+            f"{name} has no derivative rule.\n{given}"
             "Write it with functions that have one, or pass "
             "dualad.stop_gradient(x) to treat x as constant."
         )
@@ -78,13 +79,16 @@ class ScalarOutputError(DualadError, TypeError):
     def __init__(self, operator: str, output: Any) -> None:
         """Build the text from the public operator and the function's output."""
         self.operator = operator
-        self.shape = tuple(np.shape(output))
+        is_tree = isinstance(output, tuple | list | dict)
+        self.shape = () if is_tree else tuple(np.shape(output))
         shape = f"({self.shape[0]},)" if len(self.shape) == 1 else str(self.shape)
         what = getattr(output, "dtype", None)
         wanted = "a real scalar output"
         if what is None:
             got = type(output).__name__
             remedy = "Return one number, for instance np.sum(y)."
+            if is_tree:
+                remedy = "Return one number; has_aux=True allows (number, anything)."
         elif what.kind == "c" and not self.shape:
             got = f"a {what} scalar"
             remedy = "Return a real number: np.real(z), np.imag(z) or np.abs(z)."
@@ -107,6 +111,11 @@ class NotDifferentiableError(DualadError, TypeError):
         if getattr(x, "dtype", None) is not None:
             got = f"{x.dtype}[{', '.join(str(n) for n in np.shape(x))}]"
             remedy = "Convert it with x.astype(float), or mark it dualad.Const(x)."
+            if isinstance(x, np.ma.MaskedArray | np.matrix):
+                got = f"a {type(x).__name__}"
+                remedy = (
+                    "Convert it: np.asarray(x), or x.filled(0.0) for a masked array."
+                )
         else:
             got = type(x).__name__
             remedy = (
@@ -213,6 +222,18 @@ class AliasedArgumentsError(DualadError, ValueError):
             "f wrote into an array that is also reachable in another way.\n"
             f"{facts(rows)}\n"
             "Pass a copy, f(x.copy()), or write into a copy inside f: y = x.copy()."
+        )
+
+
+class UnrepeatableFunctionError(DualadError, RuntimeError):
+    """A function that must run several times gave another value in a later run."""
+
+    def __init__(self) -> None:
+        """Build the text."""
+        super().__init__(
+            "f gave another value when it was run again for more directions.\n"
+            "Random numbers, time, or state outside its arguments change it.\n"
+            "Make it repeatable, or use mode='reverse', which runs it once."
         )
 
 

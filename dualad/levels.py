@@ -92,6 +92,7 @@ class Level:
     """One running derivative; its ``order`` is how many run around it, plus one."""
 
     carrier = "active array"
+    arguments: Any = None
 
     # What an interpreter provides; `forward` and `reverse` say how.
     unary: Any
@@ -118,6 +119,7 @@ class Level:
         if self._token is not None:
             RUNNING.reset(self._token)
         self.thread = None
+        self.arguments = None  # they hold arrays of this level: no cycle stays
 
     def escaped(self) -> EscapedArrayError:
         """Return the error for an array that is used where it may not be."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from dualad.derivatives import Function, gradient, jacobian, value_and_gradient
 from dualad.forward.jvp import push
-from dualad.structs import Tree
+from dualad.structs import Const, Tree
 
 
 def hvp(f: Function, x: Any, v: Any) -> Tree:
@@ -99,8 +99,16 @@ def hessian(f: Function, *args: Any) -> Any:
     array([[0., 1.],
            [1., 0.]])
     """
-    found = jacobian(lambda *inner: gradient(f, *inner), *args, mode="forward")
-    if not isinstance(found, tuple) or len(args) == 1:
+
+    def slope(*inner: Any) -> Any:
+        marked = (
+            Const(x) if isinstance(arg, Const) else x
+            for arg, x in zip(args, inner, strict=True)
+        )
+        return gradient(f, *marked)
+
+    found = jacobian(slope, *args, mode="forward")
+    if sum(not isinstance(arg, Const) for arg in args) == 1:
         return found
     # jacobian gives, for each argument, a tuple over the gradient's parts.
     return tuple(zip(*found, strict=True))

@@ -6,9 +6,10 @@ and None inside a tree are shared, not differentiated.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterator
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def is_leaf(x: Any) -> bool:
     return isinstance(x, np.ndarray | np.generic | Active) and dtype.kind in "fc"
 
 
-def map_tree(  # noqa: C901, PLR0911 -- one branch and one return per kind of node
+def map_tree(  # noqa: C901, PLR0911, PLR0912 -- one branch and one return per kind of node
     function: Callable[..., Any],
     tree: Tree,
     *others: Tree,
@@ -124,17 +125,40 @@ def map_tree(  # noqa: C901, PLR0911 -- one branch and one return per kind of no
                 else map_tree(function, item, place=(place, key), what=what)
                 for key, item in tree.items()
             }
-        return items if kind is dict else kind(items)
+        return items if kind is dict else with_items(tree, items)
     if is_leaf(tree):
         return function(place, tree, *others)
     if isinstance(place, str):
         if kind is int:
             return function(place, float(tree), *others)
+    elif kind is Const:
+        return tree.value
     elif isinstance(tree, SHARED) or (
         isinstance(tree, np.ndarray) and tree.dtype.kind in "biuSUmM"
     ):
         return tree
     raise NotDifferentiableError(spelled(place), tree)
+
+
+def with_items(tree: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a dict of the class of ``tree`` (a defaultdict, say) with other items."""
+    if type(tree) is dict:
+        return items
+    new = copy.copy(tree)
+    new.update(items)
+    return new
+
+
+def tied_mismatch(what: str, place: Any, x: Any, given: Any) -> ShadowMismatchError:
+    """Return the error for two leaves that are one array but got two shadows."""
+    return ShadowMismatchError(
+        what,
+        spelled(place),
+        x,
+        given,
+        f"The same array is in the argument twice: give both places one {what}, or "
+        "copy the array.",
+    )
 
 
 def spelled(place: Any) -> str:
@@ -220,6 +244,15 @@ def fitting(what: str, place: Any, primal: Array, given: Array) -> Array:
 def check_given(what: str, place: Any, primal: Array, given: Any) -> None:
     """Raise unless an array of the caller's can be the shadow or tangent of another."""
     place = spelled(place)
+    if isinstance(given, Active) and isinstance(primal, Active):
+        if given.shape != primal.shape or given.dtype != primal.dtype:
+            raise ShadowMismatchError(what, place, primal, given)
+        return
+    if isinstance(primal, Active):
+        remedy = (
+            f"The primal is active: allocate the {what} with np.zeros_like(primal)."
+        )
+        raise ShadowMismatchError(what, place, primal, given, remedy)
     if (
         not isinstance(given, np.ndarray)
         or given.shape != primal.shape
@@ -285,8 +318,7 @@ def stripped(tree: Any, level: Level) -> Any:
         primal = tree.primal
         return primal.copy() if isinstance(bare(primal), np.ndarray) else primal
     if isinstance(tree, dict):
-        items = {k: stripped(v, level) for k, v in tree.items()}
-        return items if type(tree) is dict else type(tree)(items)
+        return with_items(tree, {k: stripped(v, level) for k, v in tree.items()})
     if isinstance(tree, tuple | list):
         if hasattr(tree, "_fields"):
             return type(tree)(*(stripped(v, level) for v in tree))
@@ -311,7 +343,7 @@ def primal(x: Tree) -> Tree:
     if isinstance(x, np.ndarray):
         return x.copy("K")
     if isinstance(x, dict):
-        return type(x)((key, primal(item)) for key, item in x.items())
+        return with_items(x, {key: primal(item) for key, item in x.items()})
     if isinstance(x, tuple | list):
         items = [primal(item) for item in x]
         return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
@@ -427,8 +459,9 @@ def captured_arrays(function: Any) -> Iterator[tuple[str, Array]]:
 
 def captured_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Return the names and values that one function's code can reach."""
-    code = function.__code__
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+    for name, cell in zip(
+        function.__code__.co_freevars, function.__closure__ or (), strict=True
+    ):
         try:
             yield name, cell.cell_contents
         except ValueError:  # not assigned yet
@@ -438,7 +471,21 @@ def captured_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
         *(function.__kwdefaults__ or {}).values(),
     ):
         yield "a default", value
-    for name in code.co_names:
+    names = names_in(function.__code__)
+    for name in names:
         value = function.__globals__.get(name)
-        if isinstance(value, FunctionType | np.ndarray | list | tuple | dict):
+        if isinstance(value, ModuleType):
+            if value.__name__.split(".")[0] not in ("numpy", "dualad"):
+                found = ((f"{name}.{n}", getattr(value, n, None)) for n in names)
+                yield from ((n, x) for n, x in found if isinstance(x, np.ndarray))
+        elif value is not None:
             yield name, value
+
+
+def names_in(code: CodeType) -> set[str]:
+    """Return the global names of a function's code and of the functions inside it."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= names_in(constant)
+    return names

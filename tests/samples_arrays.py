@@ -282,6 +282,7 @@ INDEXING: Samples = {
     ],
     np.select: [sample([x6 > 1.0, x6 > 0.5], [x6 * 2.0, x6 + 1.0], 0.25)],
     np.choose: [sample(np.array([0, 1, 1]), [x3, x23]), sample(1, [x3, x3 + 1.0])],
+    np.ix_: [sample(x3), sample(x3, x6)],
     np.tril: [sample(x34), sample(x234, -1), sample(x3)],
     np.triu: [sample(x34, 1), sample(x234), sample(x3, k=-1)],
     np.diag: [sample(x3), sample(x3, -1), sample(x34, 1)],

@@ -38,6 +38,7 @@ def test_every_error_is_also_a_builtin_one() -> None:
         "ChangedArrayError": RuntimeError,
         "AliasedArgumentsError": ValueError,
         "InternalError": RuntimeError,
+        "UnrepeatableFunctionError": RuntimeError,
     }
     found = {
         name

@@ -188,6 +188,7 @@ def overlapping_writes_skipped(patch: pytest.MonkeyPatch) -> None:
 @mutant
 def constants_not_protected(patch: pytest.MonkeyPatch) -> None:
     """Keep small constants by reference."""
+    patch.setattr(tape, "SMALL", -1)
     patch.setattr(constants, "SMALL", -1)
     patch.setattr(constants.Constants, "verify", lambda _: None)
 

@@ -8,6 +8,7 @@ a view of the primal has the same view of the tangent.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from threading import get_ident
 from types import FunctionType
@@ -19,7 +20,7 @@ from numpy.lib.stride_tricks import as_strided
 from dualad import levels
 from dualad.arrays import ActiveArray, ActiveScalar
 from dualad.blocks import LARGE, blocks, cut, flattened
-from dualad.dispatch import NOTHING
+from dualad.dispatch import NOTHING, object_result
 from dualad.errors import InternalError, OverlappingWriteError
 from dualad.levels import (
     Active,
@@ -109,6 +110,8 @@ class DualLevel(Level):
             z_dot = self.pushed_in_blocks(rule, z, primals, tangents)
             if z_dot is not None:
                 return DualArray(z, z_dot, self)
+        if is_object(z):
+            raise object_result(rule)
         z_dot, is_new = self.pushed(rule, z, primals, tangents)
         if z_dot is None:
             return z
@@ -352,6 +355,8 @@ class DualLevel(Level):
             else None
             for i, x_dot in enumerate(tangents)
         ]
+        if is_object(z):
+            raise object_result(rule)
         if all(x_dot is None for x_dot in differentiable) or z.dtype.kind not in "fc":
             return z
         with np.errstate(all="ignore"):
@@ -441,7 +446,8 @@ class DualLevel(Level):
         if self.width is None:
             view = rule.primal(tangent, **params)
         else:
-            view = seen_in_each(tangent, function=rule.primal, params=params)
+            see = seen_overlapping_in_each if rule.overlaps else seen_in_each
+            view = see(tangent, rule=rule, params=params)
         plain = bare(view)
         if plain.size and not np.may_share_memory(plain, bare(tangent)):
             raise InternalError(
@@ -453,15 +459,43 @@ class DualLevel(Level):
 NestedDualLevel = nested(DualLevel)
 
 
-@overridable
-def seen_in_each(stack: Array, function: Any, params: Mapping[str, Any]) -> Array:
+def seen_block_by_block(stack: Array, rule: Rule, params: Mapping[str, Any]) -> Array:
     """Take the same view of each block of a stack: the view of the first, repeated."""
-    first = function(stack[0, ...], **params)  # the Ellipsis keeps 0-d blocks arrays
+    first = rule.primal(stack[0, ...], **params)  # the Ellipsis keeps 0-d blocks arrays
+    if not first.flags.writeable and not overlaps_itself(first):
+        with contextlib.suppress(ValueError):  # a part of a broadcast stays read-only
+            first.flags.writeable = True  # np.diagonal; its stack is not the user's
     step = (len(stack), *first.shape), (stack.strides[0], *first.strides)
-    return as_strided(first, *step)
+    return as_strided(first, *step, writeable=first.flags.writeable)
+
+
+seen_in_each = overridable(seen_block_by_block)
+
+
+@overridable
+def seen_overlapping_in_each(
+    stack: Array, rule: Rule, params: Mapping[str, Any]
+) -> Array:
+    """Do the same for a view whose elements share memory."""
+    return seen_block_by_block(stack, rule, params)
+
+
+def unseen_in_each(
+    view_bar: Array, shape: tuple[int, ...], rule: Rule, params: Mapping[str, Any]
+) -> Array:
+    """Add back through an overlapping view, block by block."""
+    back: Any = rule.transpose
+    return np.stack([back(view_bar[k], shape[1:], **params) for k in range(shape[0])])
 
 
 alias(seen_in_each)
+alias(seen_overlapping_in_each, overlaps=True, transpose=unseen_in_each)
+
+
+def is_object(z: Any) -> bool:
+    """Say whether a result is of Python objects, which carry no tangent."""
+    dtype = getattr(z, "dtype", None)
+    return dtype.kind == "O" if dtype is not None else not isinstance(z, complex)
 
 
 def set_item(x: Array, index: Any, value: Any) -> None:

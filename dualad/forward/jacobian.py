@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dualad.forward.jvp import push
+from dualad.errors import UnrepeatableFunctionError
+from dualad.forward.jvp import map_output, push
 from dualad.levels import Active, bare
 from dualad.rules.views import copied
-from dualad.structs import Const, Tree, as_primal, leaves, map_tree, twin
+from dualad.structs import (
+    Const,
+    Tree,
+    arrays_in,
+    as_primal,
+    captured_arrays,
+    is_leaf,
+    leaves,
+    map_tree,
+    twin,
+)
 
 Array = Any
 CHUNK = 32
@@ -41,10 +53,15 @@ def columns(
         width = min(chunk, max(total, 1) - start)
         is_last = start == starts[-1]
         run_args = args if is_last else tuple(copied_tree(arg) for arg in args)
+        before = None if is_last else captured_state(f)
         seeds = tuple(
             basis(arg, args, i, start, width, unit) for i, arg in enumerate(args)
         )
-        value, tangent = push(f, run_args, seeds, width=width)
+        earlier, (value, tangent) = value, push(f, run_args, seeds, width=width)
+        if before is not None:
+            restore(before)
+        if start > 0:
+            check_repeated(earlier, value)
         runs.append(tangent)
     return value, [
         block(i, arg, args, runs)
@@ -53,17 +70,46 @@ def columns(
     ]
 
 
+def captured_state(f: Callable[..., Any]) -> list[tuple[Array, Array]]:
+    """Return the writable arrays that ``f`` captures, each with a copy."""
+    found = {id(x): x for _, x in captured_arrays(f)}
+    return [(x, x.copy("K")) for x in found.values() if x.flags.writeable]
+
+
+def restore(state: list[tuple[Array, Array]]) -> None:
+    """Bring captured arrays back to what they were."""
+    for x, before in state:
+        x[...] = before
+
+
+def check_repeated(value: Tree, again: Tree) -> None:
+    """Raise if a second run of ``f`` gave another value: it has a hidden state."""
+
+    def check(_: Any, x: Any, y: Any) -> None:
+        if not np.array_equal(bare(x), bare(y), equal_nan=True):
+            raise UnrepeatableFunctionError
+
+    map_tree(check, stripped_output(value), stripped_output(again), place="output")
+
+
+def stripped_output(output: Tree) -> Tree:
+    """Return the numbers and arrays of an output as a list."""
+    found: list[Any] = []
+    map_output(found.append, output)
+    return [x for x in found if is_leaf(x)]
+
+
 def copied_tree(arg: Any) -> Any:
     """Return an argument on copies of its arrays: what ``f`` writes stays there."""
     if isinstance(arg, Const):
-        return arg
+        return Const(copy.deepcopy(arg.value)) if any(arrays_in(arg.value)) else arg
 
-    def copy(_: Any, x: Any) -> Any:
+    def copied_leaf(_: Any, x: Any) -> Any:
         if isinstance(x, Active):
             return copied(x, order="K") if isinstance(bare(x), np.ndarray) else x
         return twin(x) if isinstance(x, np.ndarray) else x
 
-    return map_tree(copy, arg)
+    return map_tree(copied_leaf, arg)
 
 
 def offsets(args: tuple[Any, ...], which: int) -> int:

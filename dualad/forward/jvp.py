@@ -17,6 +17,8 @@ from dualad.structs import (
     check_given,
     fitting,
     map_tree,
+    tied_mismatch,
+    with_items,
 )
 
 Array = Any
@@ -67,6 +69,7 @@ class Lifter:
         self.leaves = leaves
         self.in_place = in_place
         self.known: dict[int, Any] = {}
+        self.tangents: dict[int, Any] = {}
         self.elsewhere: list[tuple[Array, DualArray]] = []
 
     def finish(self) -> None:
@@ -78,6 +81,8 @@ class Lifter:
         """Return one leaf as a dual array."""
         tied = self.known.get(id(x)) if isinstance(x, np.ndarray) else None
         if tied is not None:
+            if not same_tangent(self.tangents[id(x)], x_dot):
+                raise tied_mismatch("tangent", place, x, x_dot)
             return tied
         primal = as_primal(x)
         dual = self.dual(place, primal, x_dot)
@@ -86,6 +91,7 @@ class Lifter:
         if isinstance(bare(primal), np.ndarray):
             self.leaves.append((dual, None, primal, primal, place))
             self.known[id(x)] = dual
+            self.tangents[id(x)] = x_dot
         return dual
 
     def dual(self, place: Any, primal: Array, x_dot: Any) -> Any:
@@ -102,10 +108,21 @@ class Lifter:
         return level.new(primal, x_dot, is_new=False)
 
 
+def same_tangent(x_dot: Any, other: Any) -> bool:
+    """Say whether two leaves that are one array were given one tangent."""
+    if x_dot is other:
+        return True
+    return (
+        x_dot is not None
+        and other is not None
+        and np.array_equal(bare(x_dot), bare(other), equal_nan=True)
+    )
+
+
 def value_of(output: Tree, level: DualLevel) -> Tree:
     """Return the output's value, in memory of its own."""
 
-    def value(_: str, z: Any) -> Any:
+    def value(z: Any) -> Any:
         primal = z.primal if isinstance(z, Active) and z.level is level else z
         return primal.copy() if isinstance(bare(primal), np.ndarray) else primal
 
@@ -115,14 +132,19 @@ def value_of(output: Tree, level: DualLevel) -> Tree:
 def tangent_of(output: Tree, level: DualLevel) -> Tree:
     """Return the output's tangent: zero for what does not depend on the arguments."""
 
-    def tangent(_: str, z: Any) -> Any:
+    def tangent(z: Any) -> Any:
         if isinstance(z, Active) and z.level is level:
             z_dot = z.tangent
             return z_dot.copy() if isinstance(bare(z_dot), np.ndarray) else z_dot
-        z = as_primal(z)
+        if not isinstance(
+            z, bool | int | float | complex | np.ndarray | np.generic | Active
+        ):
+            return None
+        z = as_primal(float(z) if isinstance(z, bool | int) else z)
+        dtype = z.dtype if z.dtype.kind in "fc" else np.dtype(float)
         if level.width is not None:
-            return level.blank(z)
-        return np.zeros_like(bare(z)) if is_array(z) else z.dtype.type(0)
+            return np.zeros((level.width, *np.shape(z)), dtype)
+        return np.zeros(np.shape(z), dtype) if is_array(z) else dtype.type(0)
 
     return map_output(tangent, output)
 
@@ -133,11 +155,15 @@ def is_array(z: Any) -> bool:
 
 
 def map_output(function: Any, output: Tree) -> Tree:
-    """Map over the leaves of an output; what is no array is left as it is."""
-    if output is None or isinstance(output, bool | int | str):
-        return function("output", float(output)) if type(output) is int else output
-    if isinstance(output, np.ndarray | np.generic) and output.dtype.kind not in "fc":
-        if output.dtype.kind in "biu":
-            return function("output", np.asarray(output, float)[()])
-        return output
-    return map_tree(function, output, place="output", what="output")
+    """Map over everything in an output that is not a tuple, list or dict."""
+    if isinstance(output, dict):
+        items = {key: map_output(function, item) for key, item in output.items()}
+        return with_items(output, items)
+    if isinstance(output, tuple | list):
+        mapped = [map_output(function, item) for item in output]
+        return (
+            type(output)(*mapped)
+            if hasattr(output, "_fields")
+            else type(output)(mapped)
+        )
+    return function(output)

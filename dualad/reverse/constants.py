@@ -17,8 +17,6 @@ from dualad.rules.views import copied
 
 Array = Any
 SMALL = 16384  # bytes: up to here a copy is cheaper than keeping watch
-WIDTH = 1021  # words per row of a fingerprint; prime, so that few arrays fit it
-GOLDEN = 0x9E3779B97F4A7C15
 
 
 class Constants:
@@ -33,7 +31,8 @@ class Constants:
 
     def protected(self, x: Any) -> Any:  # noqa: PLR0911 -- one for each kind
         """Return ``x`` in a form that will still be what it is now."""
-        if type(x) is np.ndarray:
+        if isinstance(x, np.ndarray):
+            x = np.asarray(x)
             if not self.check:
                 return x
             if x.nbytes <= SMALL:
@@ -49,9 +48,17 @@ class Constants:
         return x
 
     def watch(self, x: Array) -> None:
-        """Keep an array by reference and remember its fingerprint."""
-        if id(x) not in self.watched and not is_frozen(x):
+        """Keep an array by reference and remember its fingerprint.
+
+        At a later use it must still be the same: earlier steps keep it too.
+        """
+        if is_frozen(x):
+            return
+        found = self.watched.get(id(x))
+        if found is None:
             self.watched[id(x)] = (x, fingerprint(x))
+        elif fingerprint(x) != found[1]:
+            raise ChangedArrayError(x)
 
     def verify(self) -> None:
         """Raise if an array was changed since its first use."""
@@ -60,34 +67,53 @@ class Constants:
                 raise ChangedArrayError(x)
 
 
+def state_of(x: Array) -> Any:
+    """Return what tells later whether ``x`` is still what it is now."""
+    return x.tobytes() if x.nbytes <= SMALL else fingerprint(x)
+
+
+def verify_inputs(inputs: list[tuple[Array, Any]]) -> None:
+    """Raise if an input differs from what it was, all recorded writes being undone.
+
+    Then user code wrote into it past us, through another array of the same memory.
+    """
+    for x, before in inputs:
+        if state_of(x) != before:
+            raise ChangedArrayError(x)
+
+
 def is_frozen(x: Array) -> bool:
-    """Say whether the owner of the memory of ``x`` is read-only."""
+    """Say whether nobody can write into the memory of ``x``: it is that of bytes.
+
+    An array marked read-only does not count: a view made before may still write.
+    """
     while isinstance(x, np.ndarray):
         if x.flags.writeable:
             return False
-        if x.base is None:
-            return True
         x = x.base
     return isinstance(x, bytes)
 
 
-def fingerprint(x: Array) -> tuple[int, int, bytes]:
-    """Return a number that changes with any element or any order of them.
+def fingerprint(x: Array) -> int:
+    """Return a number that changes with any element and with any order of them.
 
-    Sums of columns and of rows of the memory seen as 64-bit words, each weighted by
-    its place: a permutation moves words between columns or between rows.
+    Each 64-bit word of memory is mixed (floats end in zeros) and multiplied with a
+    weight of its own; blocks of words are chained.
     """
     if not (x.flags.c_contiguous or x.flags.f_contiguous):
         x = np.ascontiguousarray(x)
     octets = x.reshape(-1, order="A").view(np.uint8)
     words = octets[: octets.size // 8 * 8].view(np.uint64)
-    count = words.size // WIDTH
-    rows = words[: count * WIDTH].reshape(count, WIDTH)
-    rest = octets[count * WIDTH * 8 :].tobytes()
-    return weighted(rows.sum(axis=0)), weighted(rows.sum(axis=1)), rest
+    total = hash(octets[words.size * 8 :].tobytes())
+    for start in range(0, words.size, WEIGHTS.size):
+        block = words[start : start + WEIGHTS.size]
+        mixed = block >> SHIFT
+        mixed ^= block
+        mixed *= WEIGHTS[: block.size]
+        total = (total * GOLDEN + int(mixed.sum())) % 2**64
+    return total
 
 
-def weighted(sums: Array) -> int:
-    """Return the sum of 64-bit words, each times an odd weight of its own."""
-    weights = np.arange(1, 2 * sums.size + 1, 2, dtype=np.uint64) * np.uint64(GOLDEN)
-    return int((sums * weights).sum())
+GOLDEN = 0x9E3779B97F4A7C15
+SHIFT = np.uint64(29)
+WEIGHTS = np.random.default_rng(0).integers(0, 2**64, 1 << 14, np.uint64) | np.uint64(1)

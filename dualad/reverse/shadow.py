@@ -284,6 +284,8 @@ class ViewShadow:
     def transposed(self, view_bar: Array, below: tuple[Level, ...]) -> Array:
         """Return the contribution to the parent that a contribution here amounts to."""
         parent = self.parent.like
+        if is_complex(view_bar) and not is_complex(self.like):
+            view_bar = np.real(view_bar)
         if self.rule.overlaps:
             return self.rule.transpose(view_bar, np.shape(parent), **self.params)  # type: ignore[misc]  # overlaps has one
         if self.like.dtype != parent.dtype:
@@ -420,7 +422,9 @@ def _count_of_an_unshared_array() -> int:
 
     probe = Probe()
     probe.accumulate(made(), ())
-    return probe.seen
+    # More than the method and its call hold it: somebody looks into our frames, so the
+    # count means nothing.  Then nothing is ever adopted unless it is known to be new.
+    return probe.seen if probe.seen <= 2 else 0  # noqa: PLR2004
 
 
 UNSHARED = _count_of_an_unshared_array()

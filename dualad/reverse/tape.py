@@ -15,6 +15,7 @@ goes when the call returns.  Views leave no step: their shadows are views.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from threading import get_ident
 from types import FunctionType
@@ -24,7 +25,7 @@ import numpy as np
 
 from dualad.arrays import ActiveArray
 from dualad.blocks import LARGE, cut, flattened
-from dualad.dispatch import NOTHING
+from dualad.dispatch import NOTHING, object_result
 from dualad.errors import OverlappingWriteError
 from dualad.levels import (
     DEBUG,
@@ -35,7 +36,7 @@ from dualad.levels import (
     overlaps_itself,
     user_line,
 )
-from dualad.reverse.constants import SMALL, Constants
+from dualad.reverse.constants import SMALL, Constants, verify_inputs
 from dualad.reverse.shadow import (
     ScalarShadow,
     Shadow,
@@ -80,6 +81,7 @@ class Tape(Level):
     constants: Constants | None = None
     written: frozenset[Any] = frozenset()
     arguments: Any = None
+    inputs: list[Any] | None = None
     marked = 0
     hushed: Any = None
 
@@ -87,7 +89,7 @@ class Tape(Level):
         """Start an empty record."""
         super().__init__()
         self.steps: list[Step] = []
-        self.record = self.steps.append
+        self.record: Any = self.steps.append
         self.undone: list[Write] = []
         self.pull = pull_any if self.below else pull_real
         if not check_constants:
@@ -96,6 +98,11 @@ class Tape(Level):
         if self.debug is not None:
             self.lines: list[str] = []
             self.record = self.record_with_line
+
+    def __exit__(self, *details: object) -> None:
+        """End: nothing more is recorded, and no cycle of references is left."""
+        super().__exit__(*details)
+        self.record = None
 
     def protected(self, x: Any) -> Any:
         """Return a constant in a form that will still be what it is now."""
@@ -157,9 +164,12 @@ class Tape(Level):
         else:
             kept_a, kept_b = a, b = x.primal, y.primal
             sources = ((x.shadow, formula_x), (y.shadow, formula_y))
-            if formula_x is None or formula_y is None:
-                sources = tuple(source for source in sources if source[1] is not None)
             keep_z, (keep_a, keep_b) = rule.keeps[3]
+            if formula_x is None or formula_y is None:
+                # Only memory of sources is saved before it is overwritten.
+                sources = tuple(source for source in sources if source[1] is not None)
+                kept_a = copied(a) if formula_x is None and keep_a else a
+                kept_b = copied(b) if formula_y is None and keep_b else b
         if params:
             params = {k: self.protected(v) for k, v in params.items()}
             z = rule.evaluate(a, b, **params)
@@ -190,13 +200,16 @@ class Tape(Level):
         sources: Any = []
         for i, x in enumerate(args):
             if x.__class__ in CARRIERS and x.level is self:
-                arrays.append(x.primal)
-                kept.append(x.primal)
+                a = x.primal
+                arrays.append(a)
                 formula = rule.formulas[0 if rule.variadic else i]
+                if formula is None:  # only memory of sources is saved before writes
+                    kept.append(copied(a))
+                    continue
+                kept.append(a)
                 if rule.variadic:
                     formula = at_position(formula, i)
-                if formula is not None:
-                    sources.append((x.shadow, formula))
+                sources.append((x.shadow, formula))
             else:
                 arrays.append(x)
                 kept.append(self.protected(x))
@@ -218,10 +231,14 @@ class Tape(Level):
         """Record one step and return its output as an active value."""
         if not sources:
             return z
-        if z.__class__ is complex:  # 1j * np.float64(2.0)
+        if not hasattr(z, "dtype"):
+            if z.__class__ is not complex:  # 1j * np.float64(2.0) gives Python's
+                raise object_result(rule)
             z = np.complex128(z)
             kept_z = None if kept_z is None else z
         if z.dtype is not F64 and z.dtype.kind not in "fc":
+            if z.dtype == object:
+                raise object_result(rule)
             return z
         if z.__class__ is ndarray or isinstance(z, ActiveArray):
             if bare(z).base is not None:
@@ -243,6 +260,7 @@ class Tape(Level):
         if self.thread != get_ident():
             raise self.escaped()
         x = args[0]
+        params = {k: settled_parameter(v) for k, v in params.items()}
         view = rule.primal(x.primal, **params)
         plain, base = bare(view), bare(x.primal)
         if type(base) is np.ndarray and (
@@ -261,6 +279,8 @@ class Tape(Level):
         if self.thread != get_ident():
             raise self.escaped()
         part = x.primal[index]
+        if index.__class__ is not int:
+            index = settled(index)
         if not isinstance(part, np.ndarray | ActiveArray):
             active = ShadowedScalar(part, ScalarShadow(part), self)
             self.record((pull_read, active.shadow, x.shadow, index))
@@ -274,6 +294,8 @@ class Tape(Level):
         """Write ``x[index] = value``; what is overwritten is saved if it is needed."""
         is_ours = isinstance(value, Active) and value.level is self
         primal = value.primal if is_ours else value
+        if index.__class__ is not int:
+            index = settled(index)
         clean = None
         if is_ours and value.shadow.owner is x.shadow.owner:
             if is_basic(index) and is_same_region(x.primal[index], primal):
@@ -295,7 +317,7 @@ class Tape(Level):
         """Do ``np.add.at(x, index, value)``: repeated indices add each time."""
         is_ours = isinstance(value, Active) and value.level is self
         primal = value.primal if is_ours else value
-        index = self.prepared(x, index)
+        index = self.prepared(x, settled(index))
         write = AddAt(x, index, value.shadow if is_ours else None, self.saved(x, index))
         self.perform(write, lambda: np.add.at(x.primal, index, primal))
 
@@ -313,16 +335,18 @@ class Tape(Level):
     def saved(self, x: Any, index: Any) -> Array:
         """Return what a write will overwrite, if an earlier step may need it."""
         self.mark_captured()
-        self.written |= {x.shadow.owner}
         return element_copy(x.primal, index) if x.shadow.owner.captured else None
 
     def perform(self, write: Write, action: Any) -> None:
         """Record a write, then do it; one that fails leaves no record."""
+        before = self.written
         self.record((pull_write, write))
+        self.written = before | {write.shadow.owner}
         try:
             action()
         except BaseException:
             self.steps.pop()
+            self.written = before
             self.marked = min(self.marked, len(self.steps))
             raise
 
@@ -374,12 +398,20 @@ class Tape(Level):
                 while steps:
                     step = steps.pop()
                     step[0](self, step)
+            if self.inputs is not None:
+                verify_inputs(self.inputs)
         finally:
             if self.hushed is not None:
                 self.hushed.__exit__()
                 self.hushed = None
             while self.undone:
                 self.undone.pop().swap()
+
+    def forget(self) -> None:
+        """Clear the shadows of all steps after a sweep that did not reach its end."""
+        for step in self.steps:
+            if step[0] is not pull_write:
+                step[1].memory = None
 
     def hush(self) -> None:
         """Silence NumPy's warnings until the sweep ends: the function did not warn."""
@@ -534,6 +566,39 @@ def unaliased(z: Array, sources: tuple[Any, ...]) -> Array:
         if type(plain) is np.ndarray and np.may_share_memory(bare(z), plain):
             return copied(z, order="K")
     return z
+
+
+def settled(index: Any) -> Any:
+    """Return an index that means later what it means now.
+
+    Numbers held in arrays are copied, and lists become arrays: both may be changed
+    before the reverse sweep.
+    """
+    if type(index) is tuple:
+        return tuple(settled_entry(entry) for entry in index)
+    return settled_entry(index)
+
+
+def settled_entry(entry: Any) -> Any:
+    """Return one entry of an index as it will stay."""
+    kind = type(entry)
+    if kind is slice:
+        bounds = (entry.start, entry.stop, entry.step)
+        return slice(*(b if b is None else operator.index(b) for b in bounds))
+    if kind in BASIC:
+        return entry
+    if isinstance(entry, ndarray):  # whole arrays are protected where they are kept
+        return entry.copy() if entry.ndim == 0 else np.asarray(entry)
+    if kind is tuple or kind is list or not hasattr(entry, "__index__"):
+        return np.array(entry) if len(entry) else np.empty(0, np.intp)
+    return entry if isinstance(entry, bool | np.bool_) else operator.index(entry)
+
+
+def settled_parameter(value: Any) -> Any:
+    """Return a parameter of a view as it will stay: lists become tuples."""
+    if type(value) is list:
+        return tuple(map(settled_parameter, value))
+    return value.copy() if type(value) is ndarray else value
 
 
 def is_basic(index: Any) -> bool:

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from dualad.errors import (
+    EscapedArrayError,
     IndependentOutputWarning,
     NotDifferentiableError,
     ScalarOutputError,
 )
 from dualad.levels import RUNNING, Active, bare, laid_out_like
+from dualad.reverse.constants import SMALL, state_of
 from dualad.reverse.shadow import ScalarShadow, Shadow, shadow_dtype
 from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
 from dualad.reverse.tape import NestedTape, Tape
@@ -28,6 +30,7 @@ from dualad.structs import (
     map_tree,
     spelled,
     stripped,
+    tied_mismatch,
     twin,
 )
 
@@ -42,19 +45,21 @@ class Recording:
     """One run of a function on a tape: what went in, what came out.
 
     Inputs are the caller's arrays, or with ``copies`` arrays of our own, so that the
-    sweep may come later; what ``f`` wrote is then written back to the caller's.
+    sweep may come later; what ``f`` wrote is then written back to the caller's (or
+    when ``write_back`` is called, if not ``writes_back``).
     """
 
     is_plain = True  # all leaves are dense float64 arrays: no conversion at the end
     watched: tuple[Array, ...] = ()  # inputs that are used in place, not copied
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- all that a run can be asked for
         self,
         f: Callable[..., Any],
         args: tuple[Any, ...],
         *,
         shadows: tuple[Any, ...] | None = None,
         copies: bool = False,
+        writes_back: bool = True,
         check_constants: bool = True,
     ) -> None:
         """Run ``f``; ``shadows`` are the caller's, one tree per argument."""
@@ -63,6 +68,8 @@ class Recording:
         self.copies = copies
         self.leaves: list[tuple[Any, Any, Any, Any, Any]] = []  # see `lift`
         self.args: list[Any] = []
+        self.elsewhere: list[tuple[Array, Array, bool]] = []
+        self.inputs: list[Any] | None = [] if check_constants else None
         constants: list[tuple[str, Any]] = []
         lifted: list[Any] = []
         with tape:
@@ -72,6 +79,7 @@ class Recording:
                     lifted.append(arg.value)
                     continue
                 self.known: dict[int, Any] = {}
+                self.given: dict[int, Any] = {}
                 place = PLACES[i] if i < len(PLACES) else f"argument {i}"
                 if shadows is not None:
                     lifted.append(map_tree(self.lift_any, arg, shadows[i], place=place))
@@ -80,6 +88,7 @@ class Recording:
                 else:
                     lifted.append(map_tree(self.lift, arg, place=place))
                 self.args.append(arg)
+            tape.inputs = self.inputs
             tape.arguments = Arguments(f, self.leaves, constants)
             if not copies:
                 self.output = f(*lifted)
@@ -87,7 +96,8 @@ class Recording:
             try:
                 self.output = f(*lifted)
             finally:
-                self.write_back()
+                if writes_back:
+                    self.write_back()
             for x in self.watched:
                 tape.keeper().watch(x)
 
@@ -104,6 +114,10 @@ class Recording:
             shadow = Shadow(x)
             shadow.captured = True  # its memory existed before the call
             active = self.known[id(x)] = ShadowedArray(x, shadow, self.tape)
+            if self.inputs is not None:
+                self.inputs.append(
+                    (x, x.tobytes() if x.nbytes <= SMALL else state_of(x))
+                )
         self.leaves.append((active.shadow, None, x, x, place))
         return active
 
@@ -124,7 +138,10 @@ class Recording:
             return ShadowedScalar(primal, scalar, self.tape)
         active = self.known.get(id(x))
         original = primal
+        if active is not None and x_bar is not self.given.get(id(x)):
+            raise tied_mismatch("shadow", place, x, x_bar)
         if active is None:
+            self.given[id(x)] = x_bar
             if self.copies and isinstance(primal, Active):
                 # An array of a lower level keeps its layout only if it is dense; the
                 # others we use as they are, and watch.
@@ -138,7 +155,9 @@ class Recording:
             shadow = Shadow(primal)
             shadow.captured = True
             if x_bar is not None:
-                use_given(shadow, x_bar, place)
+                self.use_given(shadow, x_bar, place)
+            if self.inputs is not None and not self.copies and type(primal) is ndarray:
+                self.inputs.append((primal, state_of(primal)))
             active = self.known[id(x)] = ShadowedArray(primal, shadow, self.tape)
         self.leaves.append((active.shadow, x_bar, active.primal, original, place))
         return active
@@ -164,6 +183,8 @@ class Recording:
             z.shadow.accumulate(ONE, ())
             return
         if not isinstance(z, Active):
+            if isinstance(z, tuple | list | dict):
+                raise ScalarOutputError(operator, z)
             if not isinstance(z, int | float | np.number) and np.ndim(z) != 0:
                 raise ScalarOutputError(operator, z)
             if isinstance(z, complex) or not isinstance(
@@ -217,36 +238,59 @@ class Recording:
         for shadow, *_ in self.leaves:
             shadow.memory = None
 
+    def use_given(self, shadow: Shadow, x_bar: Any, place: Any) -> None:
+        """Let cotangents accumulate in the caller's shadow, or in a copy that fits.
+
+        Views are taken alike of primal and shadow, so both must be laid out alike.  Of
+        a shadow that another primal has too, what it holds goes to the first.
+        """
+        like = shadow.like
+        check_given("shadow", place, like, x_bar)
+        is_fitting = isinstance(x_bar, Active) or x_bar.strides == like.strides
+        if is_fitting and like.dtype != np.float16:
+            shadow.memory = x_bar
+            return
+        shadow.memory = laid_out_like(like, shadow_dtype(like))
+        is_first = not any(
+            isinstance(given, np.ndarray) and np.may_share_memory(given, x_bar)
+            for _, given, *_ in self.leaves
+        )
+        if is_first:
+            shadow.memory[...] = x_bar
+        self.elsewhere.append((x_bar, shadow.memory, is_first))
+
     def finish_given(self) -> None:
         """Bring to the caller's shadows what could not accumulate there directly."""
-        for shadow, x_bar, *_ in self.leaves:
-            if x_bar is not None and shadow.memory is not x_bar:
-                x_bar[...] = shadow.memory
-
-
-def use_given(shadow: Shadow, x_bar: Any, place: Any) -> None:
-    """Let cotangents accumulate in the caller's shadow, or in a copy that fits better.
-
-    Views are taken alike of primal and shadow, so both must be laid out alike.
-    """
-    like = shadow.like
-    check_given("shadow", place, like, x_bar)
-    if x_bar.strides == like.strides and like.dtype != np.float16:
-        shadow.memory = x_bar
-    else:
-        shadow.memory = laid_out_like(like, shadow_dtype(like))
-        shadow.memory[...] = x_bar
+        for x_bar, memory, is_first in self.elsewhere:
+            if is_first:
+                x_bar[...] = memory
+            else:
+                np.add(x_bar, memory, out=x_bar, casting="same_kind")
 
 
 def pull(recording: Recording, cotangent: Tree) -> list[Tree]:
     """Sweep once with a cotangent for the output; the tape stays for another."""
-    recording.reset()
     tape = recording.tape
+    seeds: list[tuple[Any, Any]] = []
 
-    def seed(place: str, z: Any, z_bar: Any) -> None:
+    def fit(place: Any, z: Any, z_bar: Any) -> None:
         if z_bar is not None and isinstance(z, Active) and z.level is tape:
-            recording.seed(z, fitting("cotangent", place, z, z_bar))
+            z_bar = fitting("cotangent", place, z, z_bar)
+            if isinstance(z_bar, Active) and z_bar.level not in tape.below:
+                raise EscapedArrayError(
+                    "A pullback was called inside a derivative that began after it.",
+                    "Call dualad.vjp inside that derivative, or use dualad.jvp for a "
+                    "directional derivative.",
+                )
+            seeds.append((z, z_bar))
 
-    map_tree(seed, recording.output, cotangent, place="the output", what="cotangent")
-    tape.sweep(keep=True)
+    map_tree(fit, recording.output, cotangent, place="the output", what="cotangent")
+    recording.reset()
+    try:
+        for z, z_bar in seeds:
+            recording.seed(z, z_bar)
+        tape.sweep(keep=True)
+    except BaseException:
+        tape.forget()
+        raise
     return recording.cotangents()

@@ -7,6 +7,8 @@ an index adds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,7 +70,8 @@ class Write:
     def swap(self) -> None:
         """Exchange what is in memory with what is saved."""
         current = element_copy(self.primal, self.index)
-        self.primal[self.index] = self.saved
+        with writable(self.primal):
+            self.primal[self.index] = self.saved
         self.saved = current
 
 
@@ -84,6 +87,23 @@ class AddAt(Write):
             moved = element_copy(memory, self.index)
             self.value.accumulate(moved, tape.below, is_new=True)
         self.undo(tape)
+
+
+@contextmanager
+def writable(x: Array) -> Iterator[None]:
+    """Let us write into an array that f made read-only after writing into it."""
+    locked: list[Array] = []
+    plain = bare(x)
+    while isinstance(plain, np.ndarray) and not plain.flags.writeable:
+        locked.append(plain)
+        plain = plain.base
+    for array in reversed(locked):
+        array.flags.writeable = True
+    try:
+        yield
+    finally:
+        for array in locked:
+            array.flags.writeable = False
 
 
 def pull_write(tape: Tape, step: tuple[Any, ...]) -> None:
@@ -127,6 +147,7 @@ def is_same_region(x: Array, value: Array) -> bool:
         type(a) is np.ndarray
         and type(b) is np.ndarray
         and a.shape == b.shape
+        and a.dtype == b.dtype
         and a.strides == b.strides
         and a.__array_interface__["data"][0] == b.__array_interface__["data"][0]
     )

@@ -55,7 +55,6 @@ constant(
     np.digitize,
     np.unravel_index,
     np.ravel_multi_index,
-    np.ix_,
     np.packbits,
     np.unpackbits,
     np.linalg.matrix_rank,

@@ -117,7 +117,7 @@ elementwise(np.multiply,    lambda z, x, y: y,
 elementwise(np.divide,      lambda z, x, y: inverse(y),
                             lambda z, x, y: -z / y,                 singular=True)
 elementwise(np.reciprocal,  lambda y, x: -y * y,                    singular=True)
-elementwise(np.square,      lambda y, x: 2 * x,                    is_quiet=True)
+elementwise(np.square,      lambda y, x: 2 * x,                     singular=True)
 elementwise(np.power,       lambda z, x, y: power_by_base(pow, x, y),
                             lambda z, x, y: power_by_exponent(z, x), singular=True)
 elementwise(np.float_power, lambda z, x, y: power_by_base(np.float_power, x, y),
@@ -132,9 +132,10 @@ elementwise(np.fmod,        1,
 
 elementwise(np.sqrt,        lambda y, x: 0.5 / y,                   singular=True)
 elementwise(np.cbrt,        lambda y, x: 1 / (3 * y * y),           singular=True)
-elementwise(np.exp,         lambda y, x: y,                         is_quiet=True)
-elementwise(np.exp2,        lambda y, x: y * LOG_2)
-elementwise(np.expm1,       lambda y, x: np.exp(x))  # y + 1 loses small values
+elementwise(np.exp,         lambda y, x: y,                         singular=True)
+elementwise(np.exp2,        lambda y, x: y * LOG_2,                 singular=True)
+# y + 1 would lose small values of expm1.
+elementwise(np.expm1,       lambda y, x: np.exp(x),                 singular=True)
 elementwise(np.log,         lambda y, x: 1 / x,                     singular=True)
 elementwise(np.log2,        lambda y, x: 1 / (x * LOG_2),           singular=True)
 elementwise(np.log10,       lambda y, x: 1 / (x * LOG_10),          singular=True)
@@ -148,7 +149,7 @@ elementwise(np.logaddexp2,  lambda z, x, y: np.exp2(log_share(z, x, y, 1.0)),
 
 elementwise(np.sin,         lambda y, x: np.cos(x),                 is_quiet=True)
 elementwise(np.cos,         lambda y, x: -np.sin(x),                is_quiet=True)
-elementwise(np.tan,         lambda y, x: 1 + y * y)
+elementwise(np.tan,         lambda y, x: 1 + y * y,                 singular=True)
 elementwise(np.arcsin,      lambda y, x: 1 / cosine(y, x),          singular=True)
 elementwise(np.arccos,      lambda y, x: -1 / cosine(RIGHT_ANGLE - y, x), singular=True)
 elementwise(np.arctan,      lambda y, x: 1 / (1 + x * x))
@@ -163,8 +164,8 @@ elementwise(np.deg2rad,     DEGREE)
 
 # --- hyperbolic -------------------------------------------------------------------
 
-elementwise(np.sinh,        lambda y, x: np.cosh(x))
-elementwise(np.cosh,        lambda y, x: np.sinh(x))
+elementwise(np.sinh,        lambda y, x: np.cosh(x),                singular=True)
+elementwise(np.cosh,        lambda y, x: np.sinh(x),                singular=True)
 elementwise(np.tanh,        lambda y, x: 1 - y * y,                 is_quiet=True)
 elementwise(np.arcsinh,     lambda y, x: 1 / np.cosh(y))            # no overflow
 elementwise(np.arccosh,     lambda y, x: 1 / np.sinh(y),            singular=True)

@@ -143,16 +143,21 @@ def labelled(a: Array, numbers: Array) -> Array:
     return np.reshape(np.take(a, np.ravel(numbers)), np.shape(numbers))
 
 
+def truth(condition: Any) -> Array:
+    """Return a condition as plain truth values, whatever array it is."""
+    return np.not_equal(condition, 0)
+
+
 @composition(np.compress)
 def compress(condition: Any, a: Array, axis: Any = None, out: Any = None) -> Array:
     """Take what the condition names along an axis."""
-    return labelled(a, np.compress(condition, labels(a), axis=axis))
+    return labelled(a, np.compress(truth(condition), labels(a), axis=axis))
 
 
 @composition(np.extract)
 def extract(condition: Any, arr: Array) -> Array:
     """Take the elements that the condition names."""
-    return labelled(arr, np.extract(condition, labels(arr)))
+    return labelled(arr, np.extract(truth(condition), labels(arr)))
 
 
 @composition(np.delete)
@@ -215,6 +220,10 @@ def clip(
     **kwargs: Any,
 ) -> Array:
     """Bound an array; a bound that is None does not bind."""
+    if kwargs.get("where", True) is not True:
+        raise UnsupportedArgumentError(
+            "np.clip", "where", kwargs["where"], "Use np.where on its result."
+        )
     low, high = bounds(a_min, a_max, min, max)
     if low is not None:
         a = np.maximum(a, low, **kwargs)

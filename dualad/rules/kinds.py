@@ -246,9 +246,17 @@ def _parameters(function: Function, arity: int) -> tuple[str, ...]:
         return tuple("xyz"[:arity])
     try:
         signature = inspect.signature(function)
-    except ValueError:  # np.where, np.dot ...: C functions without a signature
-        return ()
+    except ValueError:  # C functions: no signature before NumPy 2.4
+        return C_FUNCTIONS.get(function, ())
     return tuple(signature.parameters)
+
+
+C_FUNCTIONS: dict[Function, tuple[str, ...]] = {
+    np.dot: ("a", "b", "out"),
+    np.where: ("condition", "x", "y"),
+    np.inner: ("a", "b"),
+    np.vdot: ("a", "b"),
+}
 
 
 def kept_arguments(

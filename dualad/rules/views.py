@@ -234,6 +234,21 @@ def linalg_trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
     return np.sum(np.linalg.diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
+@composition(np.ix_)
+def ix_(*args: Array) -> tuple[Array, ...]:
+    """Give each vector an axis of its own: an open mesh."""
+    vectors = [array_of(x) for x in args]
+    if any(np.ndim(x) != 1 for x in vectors):
+        raise ValueError("Cross index must be 1 dimensional")
+    return tuple(
+        np.reshape(
+            np.nonzero(x)[0] if x.dtype == bool else x,
+            (1,) * i + (-1,) + (1,) * (len(vectors) - i - 1),
+        )
+        for i, x in enumerate(vectors)
+    )
+
+
 # --- copies and casts ------------------------------------------------------------
 
 

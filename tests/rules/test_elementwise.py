@@ -88,7 +88,8 @@ BY_OPERATORS = {
     "indexed",
     "real_number",
     "reinterpreted",
-    "seen_in_each",
+    "seen_block_by_block",
+    "seen_overlapping_in_each",
     "strong_on_plain",
     "sums_between",
 }
