@@ -46,6 +46,8 @@ def _binary(function: Any) -> tuple[Method, Method]:
     def forward(self: Any, other: Any) -> Any:
         if other.__class__ in PLAIN:
             return self.level.binary(rule, self, other)
+        if isinstance(other, Active) and other.level is self.level:
+            return self.level.binary(rule, self, other)
         return operate(rule, self, other)
 
     def reflected(self: Any, other: Any) -> Any:

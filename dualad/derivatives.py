@@ -106,8 +106,8 @@ def value_and_gradient(
     >>> float(value), slope
     (9.0, array([6.]))
     """
-    check_mode(mode)
-    if mode == "forward":
+    if mode not in ("auto", "reverse"):
+        check_mode(mode)
         return forward_gradient(f, args, has_aux=has_aux)
     recording = Recording(f, args, check_constants=check_constants)
     aux = None

@@ -93,6 +93,7 @@ class Level:
 
     carrier = "active array"
     arguments: Any = None
+    record: Any = None
 
     # What an interpreter provides; `forward` and `reverse` say how.
     unary: Any
@@ -119,7 +120,7 @@ class Level:
         if self._token is not None:
             RUNNING.reset(self._token)
         self.thread = None
-        self.arguments = None  # they hold arrays of this level: no cycle stays
+        self.arguments = self.record = None  # no cycle of references stays
 
     def escaped(self) -> EscapedArrayError:
         """Return the error for an array that is used where it may not be."""

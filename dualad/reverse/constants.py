@@ -78,7 +78,8 @@ def verify_inputs(inputs: list[tuple[Array, Any]]) -> None:
     Then user code wrote into it past us, through another array of the same memory.
     """
     for x, before in inputs:
-        if state_of(x) != before:
+        now = x.tobytes() if x.nbytes <= SMALL else fingerprint(x)
+        if now != before:
             raise ChangedArrayError(x)
 
 

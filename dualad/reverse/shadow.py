@@ -92,11 +92,12 @@ class Shadow:
         if the reference count shows that it was made for this call alone.
         """
         kind = contribution.__class__
-        if kind is Scatter:
-            scatter_into(self.materialised(below), contribution)
-        elif self.memory is not None:
-            add(self.memory, contribution)
-        elif below:
+        if self.memory is not None:
+            if kind is Scatter:
+                scatter_into(self.memory, contribution)
+            else:
+                add(self.memory, contribution)
+        elif below or kind is Scatter:
             self.accumulate_first(contribution, below, is_new=is_new)
         elif kind is np.ndarray:
             like = self.like
@@ -137,7 +138,9 @@ class Shadow:
     ) -> None:
         """Accumulate the first contribution where other levels run below."""
         like = self.like
-        if (
+        if contribution.__class__ is Scatter:
+            scatter_into(self.materialised(below), contribution)
+        elif (
             is_new
             and isinstance(bare(contribution), np.ndarray)
             and np.shape(contribution) == like.shape

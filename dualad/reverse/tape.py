@@ -99,11 +99,6 @@ class Tape(Level):
             self.lines: list[str] = []
             self.record = self.record_with_line
 
-    def __exit__(self, *details: object) -> None:
-        """End: nothing more is recorded, and no cycle of references is left."""
-        super().__exit__(*details)
-        self.record = None
-
     def protected(self, x: Any) -> Any:
         """Return a constant in a form that will still be what it is now."""
         if x.__class__ is ndarray and x.nbytes <= SMALL and self.check_constants:
@@ -134,15 +129,15 @@ class Tape(Level):
         if formula is None:
             return z
         keep_z, (keep_a,) = rule.keeps[1]
+        kept_z = z if keep_z else None
         kept = (a if keep_a else None,)
         sources = ((x.shadow, formula),)
-        if z.__class__ is ndarray and z.dtype is F64 and rule.kind == "elementwise":
+        if z.__class__ is ndarray and z.dtype is F64 and z.base is None:
+            pull = self.pull if rule.kind == "elementwise" else pull_rule
             shadow = Shadow(z)
-            self.record(
-                (self.pull, shadow, z if keep_z else None, kept, sources, rule, params)
-            )
+            self.record((pull, shadow, kept_z, kept, sources, rule, params))
             return ShadowedArray(z, shadow, self)
-        return self.recorded(rule, z, z if keep_z else None, kept, sources, params)
+        return self.recorded(rule, z, kept_z, kept, sources, params)
 
     def binary(
         self, rule: Rule, x: Any, y: Any, params: Mapping[str, Any] = NOTHING
@@ -175,19 +170,14 @@ class Tape(Level):
             z = rule.evaluate(a, b, **params)
         else:
             z = rule.evaluate(a, b)
+        kept_z = z if keep_z else None
         kept = (kept_a if keep_a else None, kept_b if keep_b else None)
-        if (
-            z.__class__ is ndarray
-            and z.dtype is F64
-            and rule.kind == "elementwise"
-            and sources
-        ):
+        if z.__class__ is ndarray and z.dtype is F64 and z.base is None and sources:
+            pull = self.pull if rule.kind == "elementwise" else pull_rule
             shadow = Shadow(z)
-            self.record(
-                (self.pull, shadow, z if keep_z else None, kept, sources, rule, params)
-            )
+            self.record((pull, shadow, kept_z, kept, sources, rule, params))
             return ShadowedArray(z, shadow, self)
-        return self.recorded(rule, z, z if keep_z else None, kept, sources, params)
+        return self.recorded(rule, z, kept_z, kept, sources, params)
 
     def elementwise(
         self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any] = NOTHING
@@ -231,26 +221,22 @@ class Tape(Level):
         """Record one step and return its output as an active value."""
         if not sources:
             return z
-        if not hasattr(z, "dtype"):
-            if z.__class__ is not complex:  # 1j * np.float64(2.0) gives Python's
-                raise object_result(rule)
-            z = np.complex128(z)
-            kept_z = None if kept_z is None else z
-        if z.dtype is not F64 and z.dtype.kind not in "fc":
-            if z.dtype == object:
-                raise object_result(rule)
-            return z
-        if z.__class__ is ndarray or isinstance(z, ActiveArray):
-            if bare(z).base is not None:
+        pull = pull_any if rule.kind == "elementwise" else pull_rule
+        if z.__class__ is not float64:
+            if not hasattr(z, "dtype"):
+                if z.__class__ is not complex:  # 1j * np.float64(2.0) gives Python's
+                    raise object_result(rule)
+                z = np.complex128(z)
+                kept_z = None if kept_z is None else z
+            if z.dtype.kind not in "fc":
+                if z.dtype == object:
+                    raise object_result(rule)
+                return z
+            if isinstance(bare(z), ndarray) and bare(z).base is not None:
                 z = unaliased(z, sources)
                 kept_z = None if kept_z is None else z
-            shadow: Any = Shadow(z)
-            active: Any = ShadowedArray(z, shadow, self)
-        else:
-            shadow = ScalarShadow(z)
-            active = ShadowedScalar(z, shadow, self)
-        pull = pull_any if rule.kind == "elementwise" else pull_rule
-        self.record((pull, shadow, kept_z, kept, sources, rule, params))
+        active = self.new(z)
+        self.record((pull, active.shadow, kept_z, kept, sources, rule, params))
         return active
 
     def alias(
@@ -364,7 +350,7 @@ class Tape(Level):
 
     def new(self, z: Array) -> ShadowedArray | ShadowedScalar:
         """Return a new result as an active value with a fresh shadow."""
-        if isinstance(z, np.ndarray | ActiveArray):
+        if z.__class__ is not float64 and isinstance(z, ARRAYS):
             return ShadowedArray(z, Shadow(z), self)
         return ShadowedScalar(z, ScalarShadow(z), self)
 
@@ -551,6 +537,8 @@ CARRIERS = frozenset({ShadowedArray, ShadowedScalar})
 F64 = np.dtype(np.float64)
 NUMBERS = frozenset({float, int, bool, complex, type(None), str, np.float64})
 ndarray = np.ndarray
+float64 = np.float64
+ARRAYS = (np.ndarray, ActiveArray)
 multiply = np.multiply
 
 

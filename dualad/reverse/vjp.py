@@ -49,6 +49,7 @@ class Recording:
     when ``write_back`` is called, if not ``writes_back``).
     """
 
+    elsewhere: tuple[tuple[Array, Array, bool], ...] = ()  # see `use_given`
     is_plain = True  # all leaves are dense float64 arrays: no conversion at the end
     watched: tuple[Array, ...] = ()  # inputs that are used in place, not copied
 
@@ -68,7 +69,6 @@ class Recording:
         self.copies = copies
         self.leaves: list[tuple[Any, Any, Any, Any, Any]] = []  # see `lift`
         self.args: list[Any] = []
-        self.elsewhere: list[tuple[Array, Array, bool]] = []
         self.inputs: list[Any] | None = [] if check_constants else None
         constants: list[tuple[str, Any]] = []
         lifted: list[Any] = []
@@ -257,7 +257,7 @@ class Recording:
         )
         if is_first:
             shadow.memory[...] = x_bar
-        self.elsewhere.append((x_bar, shadow.memory, is_first))
+        self.elsewhere += ((x_bar, shadow.memory, is_first),)
 
     def finish_given(self) -> None:
         """Bring to the caller's shadows what could not accumulate there directly."""

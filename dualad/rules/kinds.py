@@ -96,6 +96,16 @@ OPERATORS: dict[Function, Function] = {
 }
 
 
+def whole_sum(x: Array, **params: Any) -> Array:
+    """Return ``np.sum``; of a whole array without what NumPy does around it."""
+    if params or x.__class__ is not np.ndarray:
+        return np.sum(x, **params)
+    return np.add.reduce(x, None)
+
+
+OPERATORS[np.sum] = whole_sum
+
+
 # --- the kinds -------------------------------------------------------------------
 
 
@@ -235,7 +245,7 @@ def _register(
         formulas=pullbacks,
         keeps=() if facts.get("variadic") else kept_arguments(pullbacks, 1 + arity, 1),
         is_quiet=kind != "general",
-        evaluate=function,
+        evaluate=OPERATORS.get(function, function),
         **facts,
     )
 
