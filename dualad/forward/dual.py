@@ -170,7 +170,7 @@ class DualLevel(Level):
             for block in blocks(z.size):
                 parts = [cut(x, block) for x in flat]
                 for i, (_, partial) in enumerate(active):
-                    x_dot = directions[i][block]
+                    x_dot = cut(directions[i], block)
                     factor = partial(*parts) if callable(partial) else partial
                     if i == 0:
                         whole[block] = times(x_dot, factor)
