@@ -4,6 +4,7 @@ A step is a tuple that starts with the function that pulls it:
 
     (pull_real, z_shadow, z, arrays, sources, rule, params)   elementwise, float64
     (pull_any, ..., the same fields)                          elementwise, the rest
+    (pull_number, z_shadow, z, arrays, rule, x_shadow, partial_x, y_shadow, partial_y)
     (pull_rule, ..., the same fields)                         all other kinds
     (pull_read, z_shadow, x_shadow, index)             one element, in O(1)
     (pull_write, write)                                see `writes`
@@ -79,7 +80,6 @@ class Tape(Level):
     # What most tapes never need is made when first needed.
     check_constants = True
     constants: Constants | None = None
-    written: frozenset[Any] = frozenset()
     arguments: Any = None
     inputs: list[Any] | None = None
     marked = 0
@@ -91,6 +91,7 @@ class Tape(Level):
         self.steps: list[Step] = []
         self.record: Any = self.steps.append
         self.undone: list[Write] = []
+        self.written: set[Any] = set()  # the owners of memory that f wrote into
         self.pull = pull_any if self.below else pull_real
         if not check_constants:
             self.check_constants = False
@@ -222,7 +223,30 @@ class Tape(Level):
         if not sources:
             return z
         pull = pull_any if rule.kind == "elementwise" else pull_rule
-        if z.__class__ is not float64:
+        if z.__class__ is float64:
+            if (
+                pull is pull_any
+                and not self.below
+                and len(sources) <= 2  # noqa: PLR2004 -- x and y
+                and are_numbers(sources)
+            ):
+                shadow = ScalarShadow(z)
+                (x, formula_x), (y, formula_y) = (*sources, NOBODY)[:2]
+                self.record(
+                    (
+                        pull_number,
+                        shadow,
+                        kept_z,
+                        kept,
+                        rule,
+                        x,
+                        formula_x,
+                        y,
+                        formula_y,
+                    )
+                )
+                return ShadowedScalar(z, shadow, self)
+        else:
             if not hasattr(z, "dtype"):
                 if z.__class__ is not complex:  # 1j * np.float64(2.0) gives Python's
                     raise object_result(rule)
@@ -325,14 +349,16 @@ class Tape(Level):
 
     def perform(self, write: Write, action: Any) -> None:
         """Record a write, then do it; one that fails leaves no record."""
-        before = self.written
+        owner = write.shadow.owner
+        is_first = owner not in self.written
         self.record((pull_write, write))
-        self.written = before | {write.shadow.owner}
+        self.written.add(owner)
         try:
             action()
         except BaseException:
             self.steps.pop()
-            self.written = before
+            if is_first:
+                self.written.discard(owner)
             self.marked = min(self.marked, len(self.steps))
             raise
 
@@ -504,6 +530,42 @@ def pull_any(tape: Tape, step: Step) -> None:
             shadow.accumulate(z_bar * partial, below, is_new=True)
 
 
+def pull_number(tape: Tape, step: Step) -> None:
+    """Do what :func:`pull_any` does for plain numbers.
+
+    Loops over numbers make millions of steps; flat ones are easier on the garbage
+    collector.
+    """
+    _, z_shadow, z, arrays, rule, x_shadow, partial_x, y_shadow, partial_y = step
+    z_bar = z_shadow.memory
+    if z_bar is None:
+        return
+    z_shadow.memory = None
+    if not rule.is_quiet:
+        tape.hush()
+    below = tape.below
+    stays_zero = rule.singular and z_bar == 0.0
+    if partial_x.__class__ is FunctionType:
+        factor = 0.0 if stays_zero else partial_x(z, *arrays)
+        x_shadow.accumulate(z_bar * factor, below)
+    else:
+        x_shadow.accumulate(z_bar * partial_x, below)
+    if y_shadow is not None:
+        if partial_y.__class__ is FunctionType:
+            factor = 0.0 if stays_zero else partial_y(z, *arrays)
+            y_shadow.accumulate(z_bar * factor, below)
+        else:
+            y_shadow.accumulate(z_bar * partial_y, below)
+
+
+def are_numbers(sources: tuple[Any, ...]) -> bool:
+    """Say whether all these shadows are of numbers."""
+    return all(shadow.__class__ is ScalarShadow for shadow, _ in sources)
+
+
+NOBODY = (None, None)
+
+
 def pull_rule(tape: Tape, step: Step) -> None:
     """Add what each pullback gives into its argument's shadow."""
     _, z_shadow, z, arrays, sources, rule, params = step
@@ -612,6 +674,8 @@ def described(step: Step) -> str:
         return f"read {np.shape(step[2].like)}[{step[3]!r:.40}]"
     if kind is pull_leaf:
         return f"leaf {np.shape(step[1].like)}"
+    if kind is pull_number:
+        return f"{step[4].name} of numbers"
     _, z_shadow, _, _, sources, rule, _ = step
     shapes = ", ".join(str(np.shape(source[0].like)) for source in sources)
     return f"{rule.name} {shapes} -> {np.shape(z_shadow.like)}"
