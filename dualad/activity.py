@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from dualad.aliases import arrays_in, check_apart
 from dualad.derivatives import Function
 from dualad.forward.jvp import push
 from dualad.reverse.vjp import Recording
-from dualad.structs import Const, Tree, arrays_in, check_apart, map_tree
+from dualad.structs import Const, Tree, map_tree
 
 
 class Duplicated:

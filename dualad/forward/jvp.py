@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from dualad.aliases import Arguments
 from dualad.forward.dual import DualArray, DualLevel, NestedDualLevel
 from dualad.levels import RUNNING, Active, bare
 from dualad.structs import (
-    Arguments,
     Const,
     Tree,
     as_primal,

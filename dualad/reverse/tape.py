@@ -16,16 +16,13 @@ goes when the call returns.  Views leave no step: their shadows are views.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from threading import get_ident
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from dualad.arrays import ActiveArray
-from dualad.blocks import LARGE, cut, flattened
 from dualad.dispatch import NOTHING, object_result
 from dualad.errors import OverlappingWriteError
 from dualad.levels import (
@@ -38,11 +35,21 @@ from dualad.levels import (
     user_line,
 )
 from dualad.reverse.constants import SMALL, Constants, verify_inputs
+from dualad.reverse.indices import is_basic, settled, settled_parameter
+from dualad.reverse.pulls import (
+    are_numbers,
+    at_position,
+    pull_any,
+    pull_leaf,
+    pull_number,
+    pull_read,
+    pull_real,
+    pull_rule,
+)
 from dualad.reverse.shadow import (
     ScalarShadow,
     Shadow,
     ViewShadow,
-    accumulate_in_blocks,
 )
 from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
 from dualad.reverse.writes import (
@@ -59,10 +66,6 @@ from dualad.rules.indexing import gathered
 from dualad.rules.kinds import (
     RULES,
     Rule,
-    Scatter,
-    conjugated,
-    strong,
-    strong_on_plain,
 )
 from dualad.rules.views import copied, indexed
 
@@ -451,149 +454,7 @@ class Tape(Level):
 NestedTape = nested(Tape)
 
 
-def pull_real(tape: Tape, step: Step) -> None:
-    """Pull an elementwise step whose cotangent is a plain float64 array.
-
-    The twin of :func:`pull_any` for the usual case.  The cotangent is needed no more
-    afterwards and nobody else holds it, so the last contribution takes its memory.
-    """
-    _, z_shadow, z, arrays, sources, rule, _ = step
-    z_bar = z_shadow.memory
-    if z_bar is None:
-        return
-    z_shadow.memory = None
-    if not rule.is_quiet:
-        tape.hush()
-    if z_bar.size >= LARGE and pull_in_blocks(tape, z_bar, step):
-        return
-    last = sources[-1]
-    for source in sources:
-        shadow, partial = source
-        if partial.__class__ is FunctionType:
-            factor = partial(z, *arrays)
-            if rule.singular:
-                shadow.receive(strong_on_plain(z_bar, factor))
-            elif factor.__class__ is float:
-                shadow.receive(z_bar * factor)
-            elif source is last:
-                shadow.receive(multiply(z_bar, factor, z_bar))
-            else:
-                shadow.receive(multiply(z_bar, factor))
-        elif partial == 1:
-            shadow.receive(z_bar if source is last else z_bar.copy("K"))
-        else:
-            shadow.receive(z_bar * partial)
-
-
-def pull_in_blocks(tape: Tape, z_bar: Array, step: Step) -> bool:
-    """Pull a large elementwise step block by block; say whether it could be done."""
-    _, _, z, arrays, sources, rule, _ = step
-    shape = z_bar.shape
-    flat = flattened([z, *arrays], shape)
-    if flat is None or not bare(z_bar).flags.c_contiguous:
-        return False
-    shadows = [shadow for shadow, _ in sources]
-    if not all(shadow.is_congruent(shape) for shadow in shadows):
-        return False
-    times = strong if rule.singular else multiply
-
-    def contribution(i: int, part: Array, block: slice) -> Array:
-        partial = sources[i][1]
-        if not callable(partial):
-            return part if partial == 1 else part * partial
-        return times(part, conjugated(partial(*(cut(x, block) for x in flat))))
-
-    accumulate_in_blocks(shadows, z_bar, contribution, tape.below)
-    return True
-
-
-def pull_any(tape: Tape, step: Step) -> None:
-    """Add cotangent times partial into each argument's shadow."""
-    _, z_shadow, z, arrays, sources, rule, _ = step
-    z_bar = z_shadow.memory
-    if z_bar is None:
-        return
-    z_shadow.memory = None
-    if not rule.is_quiet:
-        tape.hush()
-    if z_bar.size >= LARGE and pull_in_blocks(tape, z_bar, step):
-        return
-    below = tape.below
-    times = strong if rule.singular else multiply
-    for shadow, partial in sources:
-        if partial.__class__ is FunctionType:
-            factor = conjugated(partial(z, *arrays))
-            shadow.accumulate(times(z_bar, factor), below, is_new=True)
-        elif partial == 1:
-            shadow.accumulate(z_bar, below)
-        else:
-            shadow.accumulate(z_bar * partial, below, is_new=True)
-
-
-def pull_number(tape: Tape, step: Step) -> None:
-    """Do what :func:`pull_any` does for plain numbers.
-
-    Loops over numbers make millions of steps; flat ones are easier on the garbage
-    collector.
-    """
-    _, z_shadow, z, arrays, rule, x_shadow, partial_x, y_shadow, partial_y = step
-    z_bar = z_shadow.memory
-    if z_bar is None:
-        return
-    z_shadow.memory = None
-    if not rule.is_quiet:
-        tape.hush()
-    below = tape.below
-    stays_zero = rule.singular and z_bar == 0.0
-    if partial_x.__class__ is FunctionType:
-        factor = 0.0 if stays_zero else partial_x(z, *arrays)
-        x_shadow.accumulate(z_bar * factor, below)
-    else:
-        x_shadow.accumulate(z_bar * partial_x, below)
-    if y_shadow is not None:
-        if partial_y.__class__ is FunctionType:
-            factor = 0.0 if stays_zero else partial_y(z, *arrays)
-            y_shadow.accumulate(z_bar * factor, below)
-        else:
-            y_shadow.accumulate(z_bar * partial_y, below)
-
-
-def are_numbers(sources: tuple[Any, ...]) -> bool:
-    """Say whether all these shadows are of numbers."""
-    return all(shadow.__class__ is ScalarShadow for shadow, _ in sources)
-
-
 NOBODY = (None, None)
-
-
-def pull_rule(tape: Tape, step: Step) -> None:
-    """Add what each pullback gives into its argument's shadow."""
-    _, z_shadow, z, arrays, sources, rule, params = step
-    z_bar = z_shadow.memory
-    if z_bar is None:
-        return
-    z_shadow.memory = None
-    if not rule.is_quiet:
-        tape.hush()
-    below = tape.below
-    for shadow, pullback in sources:
-        shadow.accumulate(pullback(z_bar, z, *arrays, **params), below)
-
-
-def pull_read(tape: Tape, step: Step) -> None:
-    """Add one element's cotangent where the element was read."""
-    _, z_shadow, x_shadow, index = step
-    z_bar = z_shadow.memory
-    if z_bar is not None:
-        z_shadow.memory = None
-        x_shadow.accumulate(Scatter(index, z_bar, unique=True), tape.below)
-
-
-def pull_leaf(tape: Tape, step: Step) -> None:  # noqa: ARG001 -- as all pulls
-    """Forget what flowed into an array that f allocated."""
-    step[1].memory = None
-
-
 CAPTURING = frozenset({pull_real, pull_any, pull_rule})
 CARRIERS = frozenset({ShadowedArray, ShadowedScalar})
 F64 = np.dtype(np.float64)
@@ -601,12 +462,6 @@ NUMBERS = frozenset({float, int, bool, complex, type(None), str, np.float64})
 ndarray = np.ndarray
 float64 = np.float64
 ARRAYS = (np.ndarray, ActiveArray)
-multiply = np.multiply
-
-
-def at_position(pullback: Any, i: int) -> Any:
-    """Return the pullback of one argument of a variadic function."""
-    return lambda z_bar, *rest, **params: pullback(z_bar, i, *rest, **params)
 
 
 def unaliased(z: Array, sources: tuple[Any, ...]) -> Array:
@@ -616,51 +471,6 @@ def unaliased(z: Array, sources: tuple[Any, ...]) -> Array:
         if type(plain) is np.ndarray and np.may_share_memory(bare(z), plain):
             return copied(z, order="K")
     return z
-
-
-def settled(index: Any) -> Any:
-    """Return an index that means later what it means now.
-
-    Numbers held in arrays are copied, and lists become arrays: both may be changed
-    before the reverse sweep.
-    """
-    if type(index) is tuple:
-        return tuple(settled_entry(entry) for entry in index)
-    return settled_entry(index)
-
-
-def settled_entry(entry: Any) -> Any:
-    """Return one entry of an index as it will stay."""
-    kind = type(entry)
-    if kind is slice:
-        bounds = (entry.start, entry.stop, entry.step)
-        return slice(*(b if b is None else operator.index(b) for b in bounds))
-    if kind in BASIC:
-        return entry
-    if isinstance(entry, ndarray):  # whole arrays are protected where they are kept
-        return entry.copy() if entry.ndim == 0 else np.asarray(entry)
-    if kind is tuple or kind is list or not hasattr(entry, "__index__"):
-        return np.array(entry) if len(entry) else np.empty(0, np.intp)
-    return entry if isinstance(entry, bool | np.bool_) else operator.index(entry)
-
-
-def settled_parameter(value: Any) -> Any:
-    """Return a parameter of a view as it will stay: lists become tuples."""
-    if type(value) is list:
-        return tuple(map(settled_parameter, value))
-    return value.copy() if type(value) is ndarray else value
-
-
-def is_basic(index: Any) -> bool:
-    """Say whether an index is made of integers, slices, None and Ellipsis only."""
-    if type(index) in BASIC:
-        return True
-    if type(index) is tuple:
-        return all(type(entry) in BASIC for entry in index)
-    return False
-
-
-BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.int32, np.intp})
 
 
 def described(step: Step) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dualad.aliases import Arguments
 from dualad.errors import (
     EscapedArrayError,
     IndependentOutputWarning,
@@ -21,7 +22,6 @@ from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
 from dualad.reverse.tape import NestedTape, Tape
 from dualad.rules.views import copied
 from dualad.structs import (
-    Arguments,
     Const,
     Tree,
     as_primal,

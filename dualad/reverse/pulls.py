@@ -1,0 +1,169 @@
+"""What each kind of step does on the way back.
+
+A step is a tuple; `tape` says how it is laid out.  Each pull takes the cotangent that
+has come to the output, and gives every argument its contribution.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dualad.blocks import LARGE, cut, flattened
+from dualad.levels import bare
+from dualad.reverse.shadow import ScalarShadow, accumulate_in_blocks
+from dualad.rules.kinds import Scatter, conjugated, strong, strong_on_plain
+
+if TYPE_CHECKING:
+    from dualad.reverse.tape import Tape
+
+Array = Any
+Step = tuple[Any, ...]
+multiply = np.multiply
+
+
+def pull_real(tape: Tape, step: Step) -> None:
+    """Pull an elementwise step whose cotangent is a plain float64 array.
+
+    The twin of :func:`pull_any` for the usual case.  The cotangent is needed no more
+    afterwards and nobody else holds it, so the last contribution takes its memory.
+    """
+    _, z_shadow, z, arrays, sources, rule, _ = step
+    z_bar = z_shadow.memory
+    if z_bar is None:
+        return
+    z_shadow.memory = None
+    if not rule.is_quiet:
+        tape.hush()
+    if z_bar.size >= LARGE and pull_in_blocks(tape, z_bar, step):
+        return
+    last = sources[-1]
+    for source in sources:
+        shadow, partial = source
+        if partial.__class__ is FunctionType:
+            factor = partial(z, *arrays)
+            if rule.singular:
+                shadow.receive(strong_on_plain(z_bar, factor))
+            elif factor.__class__ is float:
+                shadow.receive(z_bar * factor)
+            elif source is last:
+                shadow.receive(multiply(z_bar, factor, z_bar))
+            else:
+                shadow.receive(multiply(z_bar, factor))
+        elif partial == 1:
+            shadow.receive(z_bar if source is last else z_bar.copy("K"))
+        else:
+            shadow.receive(z_bar * partial)
+
+
+def pull_in_blocks(tape: Tape, z_bar: Array, step: Step) -> bool:
+    """Pull a large elementwise step block by block; say whether it could be done."""
+    _, _, z, arrays, sources, rule, _ = step
+    shape = z_bar.shape
+    flat = flattened([z, *arrays], shape)
+    if flat is None or not bare(z_bar).flags.c_contiguous:
+        return False
+    shadows = [shadow for shadow, _ in sources]
+    if not all(shadow.is_congruent(shape) for shadow in shadows):
+        return False
+    times = strong if rule.singular else multiply
+
+    def contribution(i: int, part: Array, block: slice) -> Array:
+        partial = sources[i][1]
+        if not callable(partial):
+            return part if partial == 1 else part * partial
+        return times(part, conjugated(partial(*(cut(x, block) for x in flat))))
+
+    accumulate_in_blocks(shadows, z_bar, contribution, tape.below)
+    return True
+
+
+def pull_any(tape: Tape, step: Step) -> None:
+    """Add cotangent times partial into each argument's shadow."""
+    _, z_shadow, z, arrays, sources, rule, _ = step
+    z_bar = z_shadow.memory
+    if z_bar is None:
+        return
+    z_shadow.memory = None
+    if not rule.is_quiet:
+        tape.hush()
+    if z_bar.size >= LARGE and pull_in_blocks(tape, z_bar, step):
+        return
+    below = tape.below
+    times = strong if rule.singular else multiply
+    for shadow, partial in sources:
+        if partial.__class__ is FunctionType:
+            factor = conjugated(partial(z, *arrays))
+            shadow.accumulate(times(z_bar, factor), below, is_new=True)
+        elif partial == 1:
+            shadow.accumulate(z_bar, below)
+        else:
+            shadow.accumulate(z_bar * partial, below, is_new=True)
+
+
+def pull_number(tape: Tape, step: Step) -> None:
+    """Do what :func:`pull_any` does for plain numbers.
+
+    Loops over numbers make millions of steps; flat ones are easier on the garbage
+    collector.
+    """
+    _, z_shadow, z, arrays, rule, x_shadow, partial_x, y_shadow, partial_y = step
+    z_bar = z_shadow.memory
+    if z_bar is None:
+        return
+    z_shadow.memory = None
+    if not rule.is_quiet:
+        tape.hush()
+    below = tape.below
+    stays_zero = rule.singular and z_bar == 0.0
+    if partial_x.__class__ is FunctionType:
+        factor = 0.0 if stays_zero else partial_x(z, *arrays)
+        x_shadow.accumulate(z_bar * factor, below)
+    else:
+        x_shadow.accumulate(z_bar * partial_x, below)
+    if y_shadow is not None:
+        if partial_y.__class__ is FunctionType:
+            factor = 0.0 if stays_zero else partial_y(z, *arrays)
+            y_shadow.accumulate(z_bar * factor, below)
+        else:
+            y_shadow.accumulate(z_bar * partial_y, below)
+
+
+def are_numbers(sources: tuple[Any, ...]) -> bool:
+    """Say whether all these shadows are of numbers."""
+    return all(shadow.__class__ is ScalarShadow for shadow, _ in sources)
+
+
+def pull_rule(tape: Tape, step: Step) -> None:
+    """Add what each pullback gives into its argument's shadow."""
+    _, z_shadow, z, arrays, sources, rule, params = step
+    z_bar = z_shadow.memory
+    if z_bar is None:
+        return
+    z_shadow.memory = None
+    if not rule.is_quiet:
+        tape.hush()
+    below = tape.below
+    for shadow, pullback in sources:
+        shadow.accumulate(pullback(z_bar, z, *arrays, **params), below)
+
+
+def pull_read(tape: Tape, step: Step) -> None:
+    """Add one element's cotangent where the element was read."""
+    _, z_shadow, x_shadow, index = step
+    z_bar = z_shadow.memory
+    if z_bar is not None:
+        z_shadow.memory = None
+        x_shadow.accumulate(Scatter(index, z_bar, unique=True), tape.below)
+
+
+def pull_leaf(tape: Tape, step: Step) -> None:  # noqa: ARG001 -- as all pulls
+    """Forget what flowed into an array that f allocated."""
+    step[1].memory = None
+
+
+def at_position(pullback: Any, i: int) -> Any:
+    """Return the pullback of one argument of a variadic function."""
+    return lambda z_bar, *rest, **params: pullback(z_bar, i, *rest, **params)
