@@ -52,6 +52,8 @@ from dualad.second_order import (
 )
 from dualad.structs import Const, primal, stop_gradient
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AliasedArgumentsError",
     "ChangedArrayError",

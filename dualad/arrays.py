@@ -27,7 +27,7 @@ from dualad.dispatch import (
     array_ufunc,
     operate,
 )
-from dualad.errors import LostDerivativeError, UnsupportedArgumentError
+from dualad.errors import LostDerivativeError
 from dualad.levels import Active, bare
 from dualad.rules import RULES
 from dualad.rules.kinds import Rule
@@ -477,9 +477,7 @@ class ActiveArray(ActiveValue):
     @property
     def flat(self) -> NoReturn:
         """Not offered: NumPy's flat iterator cannot carry a derivative."""
-        raise UnsupportedArgumentError(
-            "An active array", "attribute", "flat", "Use x.ravel()."
-        )
+        raise LostDerivativeError("x.flat, NumPy's iterator,", self, "Use x.ravel().")
 
     def view(self, dtype: Any = None) -> Self:
         """Return a view of the same memory; only float <-> complex of one width."""

@@ -66,7 +66,7 @@ class LostDerivativeError(DualadError, TypeError):
 
     def __init__(self, action: str, x: Any, remedy: str) -> None:
         """Build the text from what was tried, on what, and what to do instead."""
-        self.action, self.remedy = action, remedy
+        self.action, self.array, self.remedy = action, x, remedy
         super().__init__(
             f"{action} would lose the derivative of an active array.\n"
             f"{facts([('got', f'{describe(x)}, differentiated')])}\n{remedy}"
@@ -109,8 +109,10 @@ class NotDifferentiableError(DualadError, TypeError):
         self.place = place
         given, place = remedy, place[0].upper() + place[1:]
         if getattr(x, "dtype", None) is not None:
-            got = f"{x.dtype}[{', '.join(str(n) for n in np.shape(x))}]"
+            got = describe(x).removesuffix(" on host")
             remedy = "Convert it with x.astype(float), or mark it dualad.Const(x)."
+            if x.dtype.names is not None:
+                remedy = "Pass its fields as arrays of their own: x['name']."
             if isinstance(x, np.ma.MaskedArray | np.matrix):
                 got = f"a {type(x).__name__}"
                 remedy = (
@@ -202,6 +204,7 @@ class ChangedArrayError(DualadError, RuntimeError):
 
     def __init__(self, x: Any) -> None:
         """Build the text from the changed array."""
+        self.array = x
         rows = [("array", describe(x))]
         super().__init__(
             "A constant array was changed between its use and the reverse sweep.\n"
@@ -233,7 +236,7 @@ class UnrepeatableFunctionError(DualadError, RuntimeError):
         super().__init__(
             "f gave another value when it was run again for more directions.\n"
             "Random numbers, time, or state outside its arguments change it.\n"
-            "Make it repeatable, or use mode='reverse', which runs it once."
+            "Make it repeatable, or give jacobian mode='reverse', which runs it once."
         )
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from dualad.derivatives import Function, gradient, jacobian, value_and_gradient
+from dualad.errors import NotDifferentiableError
 from dualad.forward.jvp import push
-from dualad.structs import Const, Tree
+from dualad.structs import Const, Tree, is_leaf
 
 
 def hvp(f: Function, x: Any, v: Any) -> Tree:
@@ -99,16 +100,15 @@ def hessian(f: Function, *args: Any) -> Any:
     array([[0., 1.],
            [1., 0.]])
     """
+    is_const = [isinstance(arg, Const) for arg in args]
 
     def slope(*inner: Any) -> Any:
-        marked = (
-            Const(x) if isinstance(arg, Const) else x
-            for arg, x in zip(args, inner, strict=True)
-        )
+        # It captures no argument: f may write into them.
+        marked = (Const(x) if c else x for c, x in zip(is_const, inner, strict=True))
         return gradient(f, *marked)
 
     found = jacobian(slope, *args, mode="forward")
-    if sum(not isinstance(arg, Const) for arg in args) == 1:
+    if is_const.count(False) == 1:
         return found
     # jacobian gives, for each argument, a tuple over the gradient's parts.
     return tuple(zip(*found, strict=True))
@@ -134,6 +134,10 @@ def hessian_diagonal(f: Function, x: np.ndarray[Any, Any]) -> Any:
     >>> ad.hessian_diagonal(lambda x: np.sum(x**3), np.array([1.0, 2.0]))
     array([ 6., 12.])
     """
+    if not is_leaf(x):
+        raise NotDifferentiableError(
+            "argument 0", x, "hessian_diagonal takes one array; use dualad.hessian."
+        )
     n = np.size(x)
     matrix = np.reshape(hessian(f, x), (n, n))
     return np.reshape(np.diagonal(matrix), np.shape(x)).copy()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dualad.errors import (
+    EscapedArrayError,
     NotDifferentiableError,
     ShadowMismatchError,
     StructureMismatchError,
@@ -287,7 +288,17 @@ def stripped(tree: Any, level: Level) -> Any:
         if hasattr(tree, "_fields"):
             return type(tree)(*(stripped(v, level) for v in tree))
         return type(tree)(stripped(v, level) for v in tree)
-    return tree
+    return without_active(tree)
+
+
+def without_active(x: Any) -> Any:
+    """Return an object, or raise if active arrays would leave a derivative in it."""
+    if hasattr(x, "__dict__") and any(isinstance(v, Active) for v in vars(x).values()):
+        raise EscapedArrayError(
+            f"Active arrays would leave their derivative inside a {type(x).__name__}.",
+            "Return tuples, lists or dicts of arrays, or dualad.primal of each value.",
+        )
+    return x
 
 
 def primal(x: Tree) -> Tree:

@@ -549,3 +549,27 @@ def test_nested_autodiff_with_active_shadows() -> None:
         return np.sum(shadow)
 
     both(inner, X, 6 * X)
+
+
+def test_hessian_of_a_function_that_writes() -> None:
+    def f(x):
+        x *= 2.0
+        return np.sum(x * x)
+
+    np.testing.assert_allclose(ad.hessian(f, X.copy()), 8 * np.eye(3))
+    np.testing.assert_allclose(ad.hessian_diagonal(f, X.copy()), [8.0] * 3)
+    with pytest.raises(ad.NotDifferentiableError, match=r"dualad\.hessian"):
+        ad.hessian_diagonal(lambda p: np.sum(p["a"] ** 2), {"a": X})
+
+
+def test_active_arrays_do_not_leave_inside_objects() -> None:
+    def f(x):
+        return SimpleNamespace(y=np.sum(x))
+
+    for action in (
+        lambda: ad.vjp(f, X),
+        lambda: ad.jvp(f, (X,), (X,)),
+        lambda: ad.value_and_gradient(lambda x: (np.sum(x), f(x)), X, has_aux=True),
+    ):
+        with pytest.raises(ad.EscapedArrayError, match="SimpleNamespace"):
+            action()

@@ -19,6 +19,7 @@ from dualad.structs import (
     map_tree,
     tied_mismatch,
     with_items,
+    without_active,
 )
 
 Array = Any
@@ -123,6 +124,8 @@ def value_of(output: Tree, level: DualLevel) -> Tree:
     """Return the output's value, in memory of its own."""
 
     def value(z: Any) -> Any:
+        if not isinstance(z, Active):
+            z = without_active(z)
         primal = z.primal if isinstance(z, Active) and z.level is level else z
         return primal.copy() if isinstance(bare(primal), np.ndarray) else primal
 

@@ -1,6 +1,6 @@
 """Every floating-point ufunc of NumPy: one line per function, its partial derivatives.
 
-Conventions at kinks and singular points (docs/mathematics, "Conventions"): ``abs`` and
+Conventions at kinks and singular points (docs/conventions.md): ``abs`` and
 ``hypot`` have derivative 0 at 0; ``maximum`` and its kin give one half to each operand
 of a tie; ``0 ** 0`` has derivative 0 with respect to both operands.
 """
