@@ -59,14 +59,41 @@ class Arguments:
         others += [
             (f"{name}, captured by f", x) for name, x in captured_arrays(self.function)
         ]
-        arrays = [leaf for leaf in self.leaves if leaf[2] is not None]
-        for carrier, _, memory, original, place in arrays:
-            for tied, _, _, x, other in arrays:
-                if tied is not carrier and np.may_share_memory(bare(original), bare(x)):
-                    yield spelled(place), bare(memory), spelled(other)
-            for name, x in others:
-                if np.may_share_memory(bare(original), x):
-                    yield spelled(place), bare(memory), name
+        leaves = [leaf for leaf in self.leaves if leaf[2] is not None]
+        found = [(bare(leaf[3]), leaf) for leaf in leaves]
+        for leaf, other in overlapping(found, others):
+            yield spelled(leaf[4]), bare(leaf[2]), other
+        given = [(bare(leaf[1]), leaf) for leaf in leaves if leaf[1] is not None]
+        for leaf, other in overlapping(given, []):
+            yield spelled(leaf[4]), bare(leaf[2]), f"{other}, by its shadow"
+
+
+def overlapping(
+    arrays: list[tuple[Array, Any]], others: list[tuple[str, Array]]
+) -> Iterator[tuple[Any, str]]:
+    """Find leaves whose arrays overlap those of other leaves, or other arrays.
+
+    Sorted by address: many arrays that are apart cost little.
+    """
+    extents: list[tuple[int, int, Array, Any, Any]] = [
+        (*extent(x), x, leaf, None) for x, leaf in arrays if x.size
+    ]
+    extents += [(*extent(x), x, None, name) for name, x in others if x.size]
+    extents.sort(key=lambda e: e[:2])
+    open_: list[Any] = []
+    for entry in extents:
+        low, _, x, leaf, name = entry
+        open_ = [earlier for earlier in open_ if earlier[1] > low]
+        for _, _, y, other, other_name in open_:
+            if not np.may_share_memory(x, y):
+                continue
+            if leaf is not None and other is not None and leaf[0] is other[0]:
+                continue  # a tied leaf
+            if leaf is not None:
+                yield leaf, other_name or spelled(other[4])
+            if other is not None:
+                yield other, name or spelled(leaf[4])
+        open_.append(entry)
 
 
 def arrays_in(tree: Any, path: str = "", depth: int = 4) -> Iterator[tuple[str, Array]]:

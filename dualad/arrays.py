@@ -98,6 +98,10 @@ def _augmented(function: Any) -> Method:
     return method
 
 
+def _augmented_power(self: ActiveArray, exponent: Any) -> Any:
+    return dispatch.written(self, _power(self, exponent), np.power)
+
+
 def _calls(function: Any) -> Method:
     """Return the method that calls NumPy's function of the same name."""
 
@@ -159,6 +163,11 @@ REMAINDERS = tuple(
     for number, (_, symbol) in enumerate(getattr(opcode, "_nb_ops", ()))
     if symbol in ("%", "%=")
 )
+
+
+def is_array(x: Any) -> bool:
+    """Say whether a value stands for an array, not for a scalar."""
+    return isinstance(bare(x), np.ndarray)
 
 
 class ActiveValue(Active):  # noqa: PLW1641 -- scalars hash, arrays do not
@@ -333,8 +342,8 @@ class ActiveValue(Active):  # noqa: PLW1641 -- scalars hash, arrays do not
         return result
 
     def copy(self, order: str = "C") -> Any:
-        """Return a copy that carries the derivative."""
-        return copied(self, order=order)
+        """Return a copy that carries the derivative; a scalar is immutable: itself."""
+        return copied(self, order=order) if is_array(self) else self
 
     def astype(
         self,
@@ -355,11 +364,17 @@ class ActiveValue(Active):  # noqa: PLW1641 -- scalars hash, arrays do not
         if dtype.kind not in "fc":
             return bare(self).astype(dtype, order=order)
         if dtype == self.dtype:
-            return copied(self, order=order) if copy else self
-        return cast(self, dtype)
+            return copied(self, order=order) if copy and is_array(self) else self
+        result = cast(self, dtype)
+        return result if is_array(self) else result[()]
 
-    conj = _calls(np.conjugate)
-    conjugate = _calls(np.conjugate)
+    def conj(self, *args: Any, **params: Any) -> Any:
+        """Return the conjugate; a real array is its own, the very same."""
+        if self.dtype.kind != "c" and not args and not params:
+            return self
+        return apply(np.conjugate, (self, *args), params)
+
+    conjugate = conj
     all = _calls(np.all)
     any = _calls(np.any)
     argmax = _calls(np.argmax)
@@ -444,7 +459,7 @@ class ActiveArray(ActiveValue):
     __itruediv__ = _augmented(np.divide)
     __ifloordiv__ = _augmented(np.floor_divide)
     __imod__ = _augmented(np.remainder)
-    __ipow__ = _augmented(np.power)
+    __ipow__ = _augmented_power
     __imatmul__ = _augmented(np.matmul)
 
     def __len__(self) -> int:

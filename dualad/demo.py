@@ -27,7 +27,7 @@ BATCH = 64
 LEARNING_RATE, MOMENTUM = 0.05, 0.9
 REQUIRED_ACCURACY = 0.95
 ALLOWED_HVP_ERROR = 1e-6
-INSTALL = 'The demo needs more packages: pip install "dualad[demo]" (in a checkout: ".[demo]")'
+INSTALL = 'The demo needs more packages: pip install "dualad[demo]" (here: ".[demo]")'
 
 
 # --- data --------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from dualad.errors import (
 )
 from dualad.levels import RUNNING, Active, Level, bare
 from dualad.rules import METHODS, RULES
-from dualad.rules.kinds import Rule, name_of
+from dualad.rules.kinds import Reduction, Rule, name_of
 from dualad.rules.views import cast, copied
 
 Array = Any
@@ -119,6 +119,10 @@ def apply_composition(
     """Run a function that is written in terms of others."""
     args, given = with_named_output(rule, args, params)
     out = given.pop("out", None)
+    if "dtype" in rule.parameters and output_dtype(out) is not None:
+        place = rule.parameters.index("dtype")
+        if len(args) <= place and given.get("dtype") is None:
+            given["dtype"] = output_dtype(out)
     result = rule.primal(*args, **given)
     return result if out is None else written(out, result, function)
 
@@ -128,6 +132,12 @@ def object_result(rule: Rule) -> UnsupportedArgumentError:
     return UnsupportedArgumentError(
         rule.name, "operand", "an object array", "Convert it: np.asarray(x, float)."
     )
+
+
+def output_dtype(out: Any) -> Any:
+    """Return the dtype in which a reduction into ``out`` is computed, or None."""
+    dtype = getattr(single(out), "dtype", None)
+    return dtype if dtype is not None and dtype.kind in "fc" else None
 
 
 def with_named_output(
@@ -152,27 +162,35 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], given: Mapping[str, Any]) -> A
     if rule.kind == "alias" and params.get("copy"):
         params.pop("copy")
         arrays = (copied(arrays[0], order=params.get("order", "C")),)
-    dtype = params.pop("dtype", None) if rule.reduction is not None else None
+    if "dtype" in rule.parameters and output_dtype(out) is not None:
+        params.setdefault("dtype", output_dtype(out))
+    if rule.reduction is None:
+        result = call(rule, arrays, params)
+    else:
+        result = reduced(rule, rule.reduction, arrays, params)
+    return result if out is None else written(out, result, rule.primal)
+
+
+def reduced(
+    rule: Rule, reduction: Reduction, arrays: tuple[Any, ...], params: dict[str, Any]
+) -> Any:
+    """Call a reduction: ``dtype=`` first, then ``where=``, and ``initial=`` last."""
+    dtype = params.pop("dtype", None)
+    where = params.pop("where", True)
+    initial = params.pop("initial", None)
     if dtype is not None:
         arrays = (cast_operand(arrays[0], dtype, "unsafe", rule.name), *arrays[1:])
-    initial = None
-    if rule.reduction is not None:
-        where = params.pop("where", True)
-        initial = params.pop("initial", None)
-        if where is not True:
-            arrays = (np.where(where, arrays[0], rule.reduction.identity), *arrays[1:])
-            if rule.primal in NEEDS_INITIAL and initial is None:
-                raise ValueError(
-                    f"reduction operation {rule.name} does not have an identity, so "
-                    "to use a where mask one has to specify 'initial'"
-                )
+    if where is not True:
+        if rule.primal in NEEDS_INITIAL and initial is None:
+            raise ValueError(
+                f"reduction operation {rule.name} does not have an identity, so to use "
+                "a where mask one has to specify 'initial'"
+            )
+        arrays = (np.where(where, arrays[0], reduction.identity), *arrays[1:])
     if initial is not None and np.size(arrays[0]) == 0:
-        result = of_nothing(rule, arrays[0], initial, params)
-        return result if out is None else written(out, result, rule.primal)
+        return of_nothing(rule, arrays[0], initial, params)
     result = call(rule, arrays, params)
-    if initial is not None and rule.reduction is not None:
-        result = rule.reduction.combine(result, initial)
-    return result if out is None else written(out, result, rule.primal)
+    return result if initial is None else reduction.combine(result, initial)
 
 
 def of_nothing(rule: Rule, x: Any, initial: Any, params: dict[str, Any]) -> Any:
@@ -275,6 +293,8 @@ def array_ufunc(
     if rule is not None and rule.kind == "constant":
         return constant(getattr(function, method), args, params)
     out = single(params.pop("out", None))
+    if method != "outer" and output_dtype(out) is not None:
+        params.setdefault("dtype", output_dtype(out))
     act: Any = METHODS[method]
     result = act(function, *args, **params)
     return result if out is None else written(out, result, function)
@@ -323,12 +343,13 @@ def masked(function: Any, args: tuple[Any, ...], where: Any, out: Any) -> Any:
         raise UnsupportedArgumentError(
             name_of(function), "where", where, "Use np.where on the results."
         )
+    if out is not None and not isinstance(out, Active) and isinstance(result, Active):
+        raise lost_in_output(function, out, result)
+    is_scalar = out is None and not shape
     if out is None:
         out = created(np.zeros(shape, dtype=bare(result).dtype))
-    elif not isinstance(out, Active) and isinstance(result, Active):
-        raise lost_in_output(function, out, result)
     out[mask] = result
-    return out
+    return out[()] if is_scalar else out
 
 
 def at(function: Any, x: Any, index: Any, *values: Any) -> None:

@@ -275,6 +275,21 @@ def as_primal(x: Any) -> Any:
     return x
 
 
+def map_output(function: Any, output: Tree) -> Tree:
+    """Map over everything in an output that is not a tuple, list or dict."""
+    if isinstance(output, dict):
+        items = {key: map_output(function, item) for key, item in output.items()}
+        return with_items(output, items)
+    if isinstance(output, tuple | list):
+        mapped = [map_output(function, item) for item in output]
+        return (
+            type(output)(*mapped)
+            if hasattr(output, "_fields")
+            else type(output)(mapped)
+        )
+    return function(output)
+
+
 def stripped(tree: Any, level: Level) -> Any:
     """Return a tree in which arrays of ``level`` are copies of their values."""
     if isinstance(tree, Active):

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
+from tests.versions import NUMPY
+
 Sample = tuple[tuple[Any, ...], dict[str, Any]]
 
 rng = np.random.default_rng(20)
@@ -61,7 +63,7 @@ VIEWS: Samples = {
         sample(x234, (6, 4)),
         sample(x234, (4, -1), order="F"),
         sample(x234.T, -1),
-        sample(x234.T, shape=(3, 8), order="A"),
+        sample(x234.T, (3, 8), order="A"),
     ],
     np.ravel: [
         sample(x234),
@@ -329,6 +331,7 @@ ORDERING: Samples = {
     ],
 }
 if hasattr(np, "unstack"):  # NumPy 2.1
+    VIEWS[np.reshape].append(sample(x234.T, shape=(3, 8), order="A"))
     VIEWS |= {
         np.unstack: [sample(x3), sample(x234, axis=1)],
         np.astype: [sample(x23, np.float64)],
@@ -337,6 +340,15 @@ if hasattr(np, "unstack"):  # NumPy 2.1
         np.cumulative_sum: [sample(x3), sample(x23, axis=1, include_initial=True)],
         np.cumulative_prod: [sample(x3), sample(x23, axis=-2, include_initial=True)],
     }
+
+if NUMPY >= "2.5.0":
+    ORDERING[np.sort] += [
+        sample(x6, descending=True),
+        sample(x234, 1, descending=True, stable=True),
+        sample(x23, axis=None, descending=False),
+        sample(x23, kind="heapsort", descending=None),
+        sample(z3, descending=True),
+    ]
 
 SAMPLES: Samples = {
     **VIEWS,

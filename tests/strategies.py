@@ -115,7 +115,7 @@ class Program:
         exec(self.code, namespace)  # noqa: S102 -- our own text
         memory = self.memory()
         x = LAYOUTS[self.layout](memory)
-        return Run(namespace["f"], memory, x, captured, layouts)
+        return Run(self.source, namespace["f"], memory, x, captured, layouts)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,6 +127,7 @@ class Program:
 class Run:
     """One program ready to be called once."""
 
+    source: str
     f: Callable[[Any], Any]
     memory: np.ndarray  # what x is a view of
     x: np.ndarray

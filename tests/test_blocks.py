@@ -11,14 +11,14 @@ import pytest
 import dualad as ad
 from dualad import blocks
 from dualad.forward import dual
-from dualad.reverse import pulls
+from dualad.reverse import tape
 from tests.properties.comparison import check_program
 from tests.strategies import seeded_program
 
 
 def use_blocks(patch: pytest.MonkeyPatch, large: int, block: int) -> None:
     """Work in blocks from ``large`` elements on."""
-    patch.setattr(pulls, "LARGE", large)
+    patch.setattr(tape, "LARGE", large)
     patch.setattr(dual, "LARGE", large)
     patch.setattr(blocks, "BLOCK", block)
 

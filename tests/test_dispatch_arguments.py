@@ -13,6 +13,7 @@ import dualad as ad
 from dualad.errors import LostDerivativeError, UnsupportedArgumentError
 from dualad.rules import RULES
 from tests import numeric
+from tests.versions import since, until
 
 MODES = pytest.mark.parametrize("mode", ["reverse", "forward"])
 X = np.array([0.5, 1.5, 2.5])
@@ -283,10 +284,28 @@ def test_a_keyword_that_nobody_knows_raises(mode: str) -> None:
         (lambda m: np.dot(a=m, b=X), lambda m: np.dot(m, X)),
         (lambda m: np.dot(b=m.T, a=W), lambda m: np.dot(W, m.T)),
         (lambda m: np.tensordot(m, b=W, axes=2), lambda m: np.tensordot(m, W, 2)),
-        (lambda m: np.clip(m, min=0.0), lambda m: np.clip(m, 0.0, None)),
-        (lambda m: np.clip(m, max=1.0, min=-0.5), lambda m: np.clip(m, -0.5, 1.0)),
+        pytest.param(
+            lambda m: np.clip(m, min=0.0),
+            lambda m: np.clip(m, 0.0, None),
+            marks=since("2.1.0"),
+        ),
+        pytest.param(
+            lambda m: np.clip(m, max=1.0, min=-0.5),
+            lambda m: np.clip(m, -0.5, 1.0),
+            marks=since("2.1.0"),
+        ),
+        (lambda m: m.clip(max=1.0, min=-0.5), lambda m: np.clip(m, -0.5, 1.0)),
         (lambda m: np.clip(a=m, a_min=0.0, a_max=1.0), lambda m: np.clip(m, 0.0, 1.0)),
-        (lambda m: np.reshape(m, shape=(3, 2)), lambda m: np.reshape(m, (3, 2))),
+        pytest.param(
+            lambda m: np.reshape(m, shape=(3, 2)),
+            lambda m: np.reshape(m, (3, 2)),
+            marks=since("2.1.0"),
+        ),
+        pytest.param(
+            lambda m: np.reshape(m, newshape=(3, 2)),
+            lambda m: np.reshape(m, (3, 2)),
+            marks=until("2.1.0"),
+        ),
         (
             lambda m: np.reshape(m, (3, 2), "F"),
             lambda m: np.reshape(m, (3, 2), order="F"),
@@ -351,6 +370,8 @@ def test_a_composition_has_the_signature_of_the_function_it_stands_for(
         if p.kind is p.VAR_KEYWORD or (p.kind is p.KEYWORD_ONLY and p.name == "out"):
             continue  # the dispatcher takes an output that is given by name
         assert ours[p.name].kind is p.kind
+        if function is np.clip and p.default is p.empty:
+            continue  # NumPy 2.0 asks for both bounds, its method does not
         assert ours[p.name].default is p.default or ours[p.name].default == p.default
 
 

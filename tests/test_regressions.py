@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import functools
 import gc
 import weakref
@@ -573,3 +574,170 @@ def test_active_arrays_do_not_leave_inside_objects() -> None:
     ):
         with pytest.raises(ad.EscapedArrayError, match="SimpleNamespace"):
             action()
+
+
+# --- second round ---------------------------------------------------------------------
+
+
+def test_large_complex_steps_over_a_real_array() -> None:
+    n = 1 << 17
+    for dtype in (float, np.float32):
+        got = ad.gradient(
+            lambda x: np.sum(np.real(x * (1 + 2j) * 1j)), np.ones(n, dtype)
+        )
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got, -2.0)
+    z = np.full(n, 3 + 4j)
+    got = ad.gradient(lambda w: np.sum(np.real(np.abs(w) * (1 + 2j) * (3 - 1j))), z)
+    np.testing.assert_allclose(got, 3 + 4j)
+
+
+def test_active_shadow_of_another_layout() -> None:
+    for k in (5, 400):
+        x = np.ones((k, k))
+
+        def inner(y, k=k):
+            shadow = np.zeros((k, k), like=y).T
+            ad.autodiff(ad.Reverse, lambda z: np.sum(z * z), ad.Duplicated(y, shadow))
+            return np.sum(shadow)
+
+        value, tangent = ad.jvp(inner, (x,), (np.ones_like(x),))
+        assert value == tangent == 2.0 * k * k
+
+
+def test_one_shadow_for_two_primals_of_two_layouts() -> None:
+    a, b, shadow = np.arange(6.0)[::2], np.full(3, 10.0), np.zeros(3)
+    ad.autodiff(
+        ad.Reverse,
+        lambda x, y: np.sum(x * y),
+        ad.Duplicated(a, shadow),
+        ad.Duplicated(b, shadow),
+    )
+    np.testing.assert_allclose(shadow, [10.0, 12.0, 14.0])
+
+
+def test_one_shadow_for_two_primals_and_a_write() -> None:
+    def f(x, y):
+        x[0] = 5 * y[1]
+        return np.sum(x * y)
+
+    shadow = np.zeros(3)
+    for mode in (ad.Reverse, ad.Forward):
+        with pytest.raises(ad.AliasedArgumentsError, match="shadow"):
+            ad.autodiff(
+                mode,
+                f,
+                ad.Duplicated(X.copy(), shadow),
+                ad.Duplicated(X.copy(), shadow),
+            )
+
+
+def test_real_array_is_its_own_conjugate() -> None:
+    def f(x):
+        y = x.conj()
+        y *= 2
+        return np.sum(x * x)
+
+    both(f, X, 8 * X)
+
+
+def test_copies_of_scalars_are_immutable() -> None:
+    def f(x):
+        for a in (x[0].copy(), x[0].astype(float), copy.deepcopy(x[0])):
+            b = a
+            b += 1
+            assert a == x[0]
+        root = np.sqrt(x[1], where=np.True_)
+        rebound = root
+        rebound += 1
+        return root * root + x[0].copy()
+
+    both(f, X, [1.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_jacobian_of_integers_is_zero(mode: str) -> None:
+    x = np.arange(40.0)
+    got = ad.jacobian(lambda x: (np.sum(x), int(np.argmax(x)), "s"), x, mode=mode)
+    np.testing.assert_array_equal(got[1], np.zeros(40))
+    assert got[2] is None
+    got = ad.jacobian(lambda x: (x * x, np.array([1, 2])), X, mode=mode)
+    np.testing.assert_array_equal(got[1], np.zeros((2, 3)))
+
+
+def test_reduction_is_computed_in_the_dtype_of_its_output() -> None:
+    x = np.full(10**5, 0.1, np.float32)
+    plain = np.cumsum(x, out=np.zeros(10**5))[-1]
+
+    def f(x):
+        return np.cumsum(x, out=np.zeros(10**5, like=x))[-1]
+
+    value, slope = ad.value_and_gradient(f, x)
+    assert value == plain
+    assert slope.dtype == np.float32
+    total = np.sum(x, out=np.zeros(()))
+    value = ad.value_and_gradient(lambda x: np.sum(x, out=np.zeros((), like=x))[()], x)[
+        0
+    ]
+    assert value == total
+
+
+def test_small_constants_are_copied_without_the_check_too() -> None:
+    def f(x):
+        c, s = np.ones(3), 0.0
+        for _ in range(3):
+            s = s + np.sum(x * c)
+            c += 1
+        return s
+
+    np.testing.assert_allclose(ad.gradient(f, X, check_constants=False), 6.0)
+
+
+def test_extended_precision_written_in_place() -> None:
+    x = np.linspace(np.longdouble(1), np.longdouble(2), 4) / 3
+
+    def f(x):
+        for i in range(1, len(x)):
+            x[i] = x[i] * x[i - 1]
+        return np.sum(x)
+
+    assert ad.gradient(f, x.copy()).dtype == np.longdouble
+
+
+def test_truth_value_as_an_index() -> None:
+    def f(x):
+        y = x * 1.0
+        y[y[0] > 5] = 0.0
+        return np.sum(x[x[0] > 0] ** 2) + np.sum(y)
+
+    both(f, X, 2 * X + 1)
+
+
+def test_complex_base_of_an_active_exponent() -> None:
+    base = 0.5 + 1j
+    got = ad.derivative(lambda t: base**t, 1.0)
+    np.testing.assert_allclose(got, base * np.log(base))
+
+
+def test_a_long_chain_of_views_is_linear() -> None:
+    def f(x):
+        s = 0.0
+        while len(x) > 1:
+            s = s + x[0]
+            x = x[1:]
+        return s
+
+    n = 20_000
+    got = ad.gradient(f, np.ones(n))
+    np.testing.assert_array_equal(got, [*np.ones(n - 1), 0.0])
+
+
+def test_many_leaves_and_one_write() -> None:
+    leaves = [np.ones(2) for _ in range(3000)]
+
+    def f(p):
+        p[0][0] = 2.0
+        return np.sum(p[0]) + p[-1][0]
+
+    got = ad.gradient(f, leaves)
+    np.testing.assert_array_equal(got[0], [0.0, 1.0])

@@ -106,6 +106,8 @@ class DualLevel(Level):
             raise self.escaped()
         primals, tangents = self.parted(args)
         z = rule.evaluate(*primals)
+        if z.__class__ is complex:  # 1j * np.float64(2.0) gives Python's
+            z = np.complex128(z)
         if z.__class__ is np.ndarray and z.size >= LARGE and not self.below:
             z_dot = self.pushed_in_blocks(rule, z, primals, tangents)
             if z_dot is not None:
@@ -115,8 +117,6 @@ class DualLevel(Level):
         z_dot, is_new = self.pushed(rule, z, primals, tangents)
         if z_dot is None:
             return z
-        if z.__class__ is complex:  # 1j * np.float64(2.0)
-            z = np.complex128(z)
         return self.new(z, z_dot, is_new=is_new)
 
     def pushed(

@@ -10,10 +10,19 @@ import numpy as np
 
 from dualad.aliases import arrays_in, captured_arrays
 from dualad.errors import UnrepeatableFunctionError
-from dualad.forward.jvp import map_output, push
+from dualad.forward.jvp import push
 from dualad.levels import Active, bare
 from dualad.rules.views import copied
-from dualad.structs import Const, Tree, as_primal, is_leaf, leaves, map_tree, twin
+from dualad.structs import (
+    Const,
+    Tree,
+    as_primal,
+    is_leaf,
+    leaves,
+    map_output,
+    map_tree,
+    twin,
+)
 
 Array = Any
 CHUNK = 32

@@ -16,9 +16,9 @@ from dualad.structs import (
     as_primal,
     check_given,
     fitting,
+    map_output,
     map_tree,
     tied_mismatch,
-    with_items,
     without_active,
 )
 
@@ -90,7 +90,8 @@ class Lifter:
         if self.in_place and isinstance(dual, DualArray) and dual.tangent is not x_dot:
             self.elsewhere.append((x_dot, dual))
         if isinstance(bare(primal), np.ndarray):
-            self.leaves.append((dual, None, primal, primal, place))
+            given = x_dot if self.in_place else None
+            self.leaves.append((dual, given, primal, primal, place))
             self.known[id(x)] = dual
             self.tangents[id(x)] = x_dot
         return dual
@@ -155,18 +156,3 @@ def tangent_of(output: Tree, level: DualLevel) -> Tree:
 def is_array(z: Any) -> bool:
     """Say whether an output is an array, with axes or without, and not a scalar."""
     return isinstance(bare(z), np.ndarray)
-
-
-def map_output(function: Any, output: Tree) -> Tree:
-    """Map over everything in an output that is not a tuple, list or dict."""
-    if isinstance(output, dict):
-        items = {key: map_output(function, item) for key, item in output.items()}
-        return with_items(output, items)
-    if isinstance(output, tuple | list):
-        mapped = [map_output(function, item) for item in output]
-        return (
-            type(output)(*mapped)
-            if hasattr(output, "_fields")
-            else type(output)(mapped)
-        )
-    return function(output)

@@ -27,13 +27,13 @@ def settled_entry(entry: Any) -> Any:
     if kind is slice:
         bounds = (entry.start, entry.stop, entry.step)
         return slice(*(b if b is None else operator.index(b) for b in bounds))
-    if kind in BASIC:
+    if kind in BASIC or isinstance(entry, bool | np.bool_):
         return entry
     if isinstance(entry, ndarray):  # whole arrays are protected where they are kept
         return entry.copy() if entry.ndim == 0 else np.asarray(entry)
     if kind is tuple or kind is list or not hasattr(entry, "__index__"):
         return np.array(entry) if len(entry) else np.empty(0, np.intp)
-    return entry if isinstance(entry, bool | np.bool_) else operator.index(entry)
+    return operator.index(entry)
 
 
 def settled_parameter(value: Any) -> Any:

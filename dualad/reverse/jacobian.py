@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from dualad.levels import bare
 from dualad.reverse.vjp import Recording, pull
-from dualad.structs import Tree, as_primal, leaves, map_tree, stripped
+from dualad.structs import Tree, as_primal, is_leaf, map_output, map_tree
 
 Array = Any
 
@@ -23,26 +24,36 @@ def rows(
     columns are the better way (and ``f`` has run on copies, leaving nothing behind).
     """
     recording = Recording(f, args, copies=True, writes_back=False)
-    outputs = leaves(recording.output)
+    outputs: list[Any] = []
+    map_output(outputs.append, recording.output)
     if fewer_than is not None and sum(np.size(z) for z in outputs) >= fewer_than:
         return None
     recording.write_back()
     count = 0
 
-    def table(_: Any, z: Any) -> list[list[Tree]]:
+    def table(z: Any) -> Any:
         nonlocal count
+        if not is_leaf(z):
+            return Table(z, None)
         place, count = count, count + 1
-        return [row(recording, place, z, k) for k in range(np.size(z))]
+        return Table(z, [row(recording, place, z, k) for k in range(np.size(z))])
 
-    tables = map_tree(table, recording.output)
+    tables = map_output(table, recording.output)
     return [
-        map_tree(
-            lambda _, z, found: stacked(z, [row[i] for row in found], arg),  # noqa: B023 -- used at once
-            stripped(recording.output, recording.tape),
-            tables,
-        )
+        map_output(functools.partial(stacked, i, arg), tables)
         for i, arg in enumerate(recording.args)
     ]
+
+
+class Table:
+    """One output and its rows: for each element, a tree for each argument."""
+
+    __slots__ = ("output", "rows")
+
+    def __init__(self, output: Any, rows: list[list[Tree]] | None) -> None:
+        """Hold both; an output without derivative has no rows."""
+        self.output = output
+        self.rows = rows
 
 
 def row(recording: Recording, place: int, z: Any, k: int) -> list[Tree]:
@@ -64,7 +75,7 @@ def unit(recording: Recording, place: int, k: int, length: complex) -> Tree:
     """Return a cotangent that is zero but for one element of one output."""
     count = 0
 
-    def seed(_: Any, z: Any) -> Array | None:
+    def seed(z: Any) -> Array | None:
         nonlocal count
         count += 1
         if count - 1 != place:
@@ -73,14 +84,19 @@ def unit(recording: Recording, place: int, k: int, length: complex) -> Tree:
         flat[k] = length
         return flat.reshape(np.shape(z))
 
-    return map_tree(seed, recording.output)
+    return map_output(lambda z: seed(z) if is_leaf(z) else None, recording.output)
 
 
-def stacked(z: Any, found: list[Tree], arg: Tree) -> Tree:
+def stacked(i: int, arg: Tree, table: Table) -> Tree:
     """Stack one argument's rows into blocks of shape (*output, *leaf)."""
+    shape = np.shape(table.output)
+    if np.asarray(bare(table.output)).dtype.kind not in "biufc":
+        return None  # None, a string ...
+    found = [row[i] for row in table.rows or []]
 
-    def stack(_: str, x: Array, *rows: Array) -> Array:
-        joined = np.stack(rows) if rows else np.zeros(0, bare(as_primal(x)).dtype)
-        return np.reshape(joined, np.shape(z) + np.shape(x))
+    def stack(_: Any, x: Array, *rows: Array) -> Array:
+        if not rows:
+            return np.zeros(shape + np.shape(x), bare(as_primal(x)).dtype)
+        return np.reshape(np.stack(rows), shape + np.shape(x))
 
     return map_tree(stack, arg, *found)

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualad.blocks import LARGE, cut, flattened
-from dualad.levels import bare
+from dualad.blocks import cut, flattened
 from dualad.reverse.shadow import ScalarShadow, accumulate_in_blocks
-from dualad.rules.kinds import Scatter, conjugated, strong, strong_on_plain
+from dualad.rules.kinds import (
+    Scatter,
+    conjugated,
+    is_complex,
+    strong,
+    strong_on_plain,
+)
 
 if TYPE_CHECKING:
     from dualad.reverse.tape import Tape
@@ -37,8 +42,6 @@ def pull_real(tape: Tape, step: Step) -> None:
     z_shadow.memory = None
     if not rule.is_quiet:
         tape.hush()
-    if z_bar.size >= LARGE and pull_in_blocks(tape, z_bar, step):
-        return
     last = sources[-1]
     for source in sources:
         shadow, partial = source
@@ -58,26 +61,56 @@ def pull_real(tape: Tape, step: Step) -> None:
             shadow.receive(z_bar * partial)
 
 
-def pull_in_blocks(tape: Tape, z_bar: Array, step: Step) -> bool:
-    """Pull a large elementwise step block by block; say whether it could be done."""
-    _, _, z, arrays, sources, rule, _ = step
-    shape = z_bar.shape
-    flat = flattened([z, *arrays], shape)
-    if flat is None or not bare(z_bar).flags.c_contiguous:
-        return False
-    shadows = [shadow for shadow, _ in sources]
-    if not all(shadow.is_congruent(shape) for shadow in shadows):
-        return False
-    times = strong if rule.singular else multiply
+def pull_large(tape: Tape, step: Step) -> None:
+    """Pull one large elementwise step."""
+    pull_together(tape, [step])
 
-    def contribution(i: int, part: Array, block: slice) -> Array:
-        partial = sources[i][1]
-        if not callable(partial):
-            return part if partial == 1 else part * partial
-        return times(part, conjugated(partial(*(cut(x, block) for x in flat))))
 
-    accumulate_in_blocks(shadows, z_bar, contribution, tape.below)
-    return True
+def pull_together(tape: Tape, run: list[Step]) -> None:
+    """Pull large elementwise steps of one shape, the last first, block by block."""
+    shape = np.shape(run[0][1].like)
+    touched = {step[1] for step in run if step[1].memory is not None}
+    plan = []
+    for step in run:
+        if step[1] in touched:
+            touched.update(shadow for shadow, _ in step[4])
+            plan.append(planned(tape, step, shape))
+    if len(run) == 1 and not can_join(run[0], shape):
+        pull_any(tape, run[0])
+    elif plan:
+        accumulate_in_blocks(plan, int(np.prod(shape)), tape.below)
+
+
+def planned(tape: Tape, step: Step, shape: tuple[int, ...]) -> Any:
+    """Return a step as `accumulate_in_blocks` wants it."""
+    _, z_shadow, z, arrays, sources, rule, _ = step
+    if not rule.is_quiet:
+        tape.hush()
+    flat = flattened([z, *arrays], shape) or ()
+    plain_times = strong_on_plain if rule.singular else multiply
+    times = strong if rule.singular and tape.below else plain_times
+
+    def contribution(part: Array, i: int, block: slice) -> Array:
+        shadow, partial = sources[i]
+        if callable(partial):
+            added = times(part, conjugated(partial(*(cut(x, block) for x in flat))))
+        else:
+            added = part * partial
+        if is_complex(added) and not is_complex(shadow.like):
+            added = np.real(added)
+        return added
+
+    return z_shadow, [shadow for shadow, _ in sources], contribution
+
+
+def can_join(step: Step, shape: tuple[int, ...]) -> bool:
+    """Say whether a step can be pulled block by block with others of this shape."""
+    _, z_shadow, z, arrays, sources, *_ = step
+    return (
+        z_shadow.is_congruent(shape)
+        and all(shadow.is_congruent(shape) for shadow, _ in sources)
+        and flattened([z, *arrays], shape) is not None
+    )
 
 
 def pull_any(tape: Tape, step: Step) -> None:
@@ -89,8 +122,6 @@ def pull_any(tape: Tape, step: Step) -> None:
     z_shadow.memory = None
     if not rule.is_quiet:
         tape.hush()
-    if z_bar.size >= LARGE and pull_in_blocks(tape, z_bar, step):
-        return
     below = tape.below
     times = strong if rule.singular else multiply
     for shadow, partial in sources:

@@ -64,6 +64,10 @@ class Shadow:
             and shadow_dtype(plain) is plain.dtype
         )
 
+    def fits(self, other: Shadow) -> bool:
+        """Say whether the memory of another shadow could be that of this one."""
+        return bare(self.like).dtype == bare(other.like).dtype
+
     def receive(self, contribution: Array) -> None:
         """Add a plain array that nobody else holds: adopt it, or add it in place.
 
@@ -200,7 +204,16 @@ class ScalarShadow:
 class ViewShadow:
     """The shadow of a view: the same view of the parent's shadow, looked up late."""
 
-    __slots__ = ("function", "like", "overlaps", "owner", "params", "parent", "rule")
+    __slots__ = (
+        "function",
+        "like",
+        "overlaps",
+        "owner",
+        "params",
+        "parent",
+        "rule",
+        "seen",
+    )
     owner: Shadow
     overlaps: bool
 
@@ -220,27 +233,42 @@ class ViewShadow:
         self.params = params
         self.like = like
         self.overlaps = parent.overlaps or rule.overlaps
-
-    def chain(self) -> tuple[Shadow, list[ViewShadow]]:
-        """Return the owner and the views from it down to this one (no recursion)."""
-        views: list[ViewShadow] = []
-        shadow: Any = self
-        while shadow.parent is not None:
-            views.append(shadow)
-            shadow = shadow.parent
-        return shadow, views[::-1]
+        self.seen: tuple[Array, Array] | None = None  # memory of the owner, our view
 
     def materialised(self, below: tuple[Level, ...]) -> Array:
-        """Return this view of the owner's memory."""
-        owner, views = self.chain()
-        return looked_through(views, owner.materialised(below))
+        """Return this view of the owner's memory.
+
+        Each view remembers what it saw, so that a long chain is walked once.
+        """
+        memory = self.owner.materialised(below)
+        views: list[ViewShadow] = []
+        shadow: Any = self
+        while shadow.parent is not None and (
+            shadow.seen is None or shadow.seen[0] is not memory
+        ):
+            views.append(shadow)
+            shadow = shadow.parent
+        view = memory if shadow.parent is None else shadow.seen[1]
+        for shadow in reversed(views):
+            view = shadow.look(view)
+            shadow.seen = memory, view
+        return view
+
+    def look(self, memory: Array) -> Array:
+        """Take this view of the parent's memory, keeping it writable."""
+        view = self.function(memory, **self.params)
+        plain = bare(view)
+        if plain.size and not np.may_share_memory(plain, bare(memory)):
+            raise InternalError("a view of the shadow is not one, but is of the primal")
+        if not self.overlaps:
+            for part in levels.plain_parts(view):
+                if not part.flags.writeable:
+                    part.flags.writeable = True  # np.diagonal gives read-only views
+        return view
 
     def known(self, below: tuple[Level, ...]) -> Array | None:
         """Return this view of the owner's memory, or None if that is fresh."""
-        owner, views = self.chain()
-        if owner.memory is None:
-            return None
-        return looked_through(views, owner.materialised(below))
+        return None if self.owner.memory is None else self.materialised(below)
 
     def accumulate(
         self,
@@ -305,48 +333,62 @@ class ViewShadow:
         return np.reshape(collected.memory, np.shape(parent))
 
 
-def accumulate_in_blocks(
-    shadows: list[Shadow],
-    z_bar: Array,
-    contribution: Callable[[int, Array, slice], Array],
-    below: tuple[Level, ...],
-) -> None:
-    """Accumulate ``contribution(i, part of z_bar, block)`` into each shadow, in blocks.
+Plan = list[tuple[Shadow, list[Shadow], Callable[[Array, int, slice], Array]]]
 
-    The cotangent is needed no more afterwards, so the last shadow, if fresh, gets its
-    memory, which is then written instead of added to.
+
+def accumulate_in_blocks(plan: Plan, size: int, below: tuple[Level, ...]) -> None:
+    """Run several elementwise steps on one block after the other.
+
+    The plan has, for each step, the shadow of its output, those of its arguments, and
+    ``contribution(part of the cotangent, which argument, block)``.  A cotangent that a
+    step gives and a later one takes exists for one block only: it stays in the cache,
+    and no memory is made for it.
     """
-    targets = []
-    for i, shadow in enumerate(shadows):
-        is_last = i == len(shadows) - 1
-        is_fresh = shadow.memory is None and (is_last or not below)
-        if is_fresh:
-            shadow.memory = z_bar if is_last else np.empty_like(z_bar)
-        targets.append((shadow.materialised(below).reshape(-1), is_fresh))
-    flat = z_bar.reshape(-1)
-    for block in blocks(z_bar.size):
-        part = flat[block]
-        for i, (memory, is_fresh) in enumerate(targets):
-            added = contribution(i, part, block)
-            if is_fresh:
-                memory[block] = added
-            else:
-                levels.add_into(memory[block], added)
+    whole, first = whole_memory(plan, below)
+    for block in blocks(size):
+        local: dict[Shadow, Array] = {}
+        for i, (z_shadow, shadows, contribution) in enumerate(plan):
+            memory = whole.get(z_shadow)
+            part = local.pop(z_shadow) if memory is None else memory[block]
+            for j, shadow in enumerate(shadows):
+                added = contribution(part, j, block)
+                target = whole.get(shadow)
+                if target is None:
+                    before = local.get(shadow)
+                    local[shadow] = added if before is None else before + added
+                elif (i, j) in first:
+                    target[block] = added
+                else:
+                    levels.add_into(target[block], added)
+    for z_shadow, *_ in plan:
+        z_shadow.memory = None
 
 
-def looked_through(views: list[ViewShadow], memory: Array) -> Array:
-    """Apply the views one after the other, keeping the result writable."""
-    source = memory
-    for view in views:
-        memory = view.function(memory, **view.params)
-    plain = bare(memory)
-    if plain.size and not np.may_share_memory(plain, bare(source)):
-        raise InternalError("a view of the shadow is not one, but is of the primal")
-    if not any(view.rule.overlaps for view in views):
-        for plain in levels.plain_parts(memory):
-            if not plain.flags.writeable:
-                plain.flags.writeable = True  # np.diagonal gives read-only views
-    return memory
+def whole_memory(
+    plan: Plan, below: tuple[Level, ...]
+) -> tuple[dict[Shadow, Array], set[tuple[int, int]]]:
+    """Return the shadows that have memory for all blocks, flat; fresh ones get some.
+
+    Also which contributions come first into memory that must be written, not added
+    to.  A cotangent that is needed no more gives its memory to the last argument.
+    """
+    inner = {z_shadow for z_shadow, *_ in plan}
+    whole = {s: s.memory.reshape(-1) for s in inner if s.memory is not None}
+    first: set[tuple[int, int]] = set()
+    for i, (z_shadow, shadows, _) in enumerate(plan):
+        for j, shadow in enumerate(shadows):
+            if shadow in whole or shadow in inner:
+                continue
+            if shadow.memory is None:
+                is_last = j == len(shadows) - 1
+                if is_last and z_shadow in whole and shadow.fits(z_shadow):
+                    shadow.memory = z_shadow.memory
+                    first.add((i, j))
+                elif not below:
+                    shadow.memory = np.empty_like(shadow.like)
+                    first.add((i, j))
+            whole[shadow] = shadow.materialised(below).reshape(-1)
+    return whole, first
 
 
 def shadow_dtype(like: Array) -> np.dtype[Any]:

@@ -4,6 +4,7 @@ A step is a tuple that starts with the function that pulls it:
 
     (pull_real, z_shadow, z, arrays, sources, rule, params)   elementwise, float64
     (pull_any, ..., the same fields)                          elementwise, the rest
+    (pull_large, ..., the same fields)                        elementwise, in blocks
     (pull_number, z_shadow, z, arrays, rule, x_shadow, partial_x, y_shadow, partial_y)
     (pull_rule, ..., the same fields)                         all other kinds
     (pull_read, z_shadow, x_shadow, index)             one element, in O(1)
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from dualad.arrays import ActiveArray
+from dualad.blocks import LARGE
 from dualad.dispatch import NOTHING, object_result
 from dualad.errors import OverlappingWriteError
 from dualad.levels import (
@@ -39,12 +41,15 @@ from dualad.reverse.indices import is_basic, settled, settled_parameter
 from dualad.reverse.pulls import (
     are_numbers,
     at_position,
+    can_join,
     pull_any,
+    pull_large,
     pull_leaf,
     pull_number,
     pull_read,
     pull_real,
     pull_rule,
+    pull_together,
 )
 from dualad.reverse.shadow import (
     ScalarShadow,
@@ -105,7 +110,7 @@ class Tape(Level):
 
     def protected(self, x: Any) -> Any:
         """Return a constant in a form that will still be what it is now."""
-        if x.__class__ is ndarray and x.nbytes <= SMALL and self.check_constants:
+        if x.__class__ is ndarray and x.nbytes <= SMALL:
             return x.copy("K")
         if x.__class__ in NUMBERS:
             return x
@@ -138,6 +143,8 @@ class Tape(Level):
         sources = ((x.shadow, formula),)
         if z.__class__ is ndarray and z.dtype is F64 and z.base is None:
             pull = self.pull if rule.kind == "elementwise" else pull_rule
+            if pull is not pull_rule and z.size >= LARGE:
+                pull = pull_large
             shadow = Shadow(z)
             self.record((pull, shadow, kept_z, kept, sources, rule, params))
             return ShadowedArray(z, shadow, self)
@@ -178,6 +185,8 @@ class Tape(Level):
         kept = (kept_a if keep_a else None, kept_b if keep_b else None)
         if z.__class__ is ndarray and z.dtype is F64 and z.base is None and sources:
             pull = self.pull if rule.kind == "elementwise" else pull_rule
+            if pull is not pull_rule and z.size >= LARGE:
+                pull = pull_large
             shadow = Shadow(z)
             self.record((pull, shadow, kept_z, kept, sources, rule, params))
             return ShadowedArray(z, shadow, self)
@@ -262,6 +271,8 @@ class Tape(Level):
             if isinstance(bare(z), ndarray) and bare(z).base is not None:
                 z = unaliased(z, sources)
                 kept_z = None if kept_z is None else z
+            if pull is pull_any and z.size >= LARGE:
+                pull = pull_large
         active = self.new(z)
         self.record((pull, active.shadow, kept_z, kept, sources, rule, params))
         return active
@@ -404,14 +415,13 @@ class Tape(Level):
             self.constants.verify()
         if self.debug is not None:
             self.debug.tapes.append(str(self))
-        steps = self.steps
         try:
-            if keep:
-                for step in reversed(steps):
-                    step[0](self, step)
-            else:
-                while steps:
-                    step = steps.pop()
+            steps = self.steps.copy() if keep else self.steps
+            while steps:
+                step = steps.pop()
+                if step[0] is pull_large:
+                    pull_together(self, run_of(step, steps))
+                else:
                     step[0](self, step)
             if self.inputs is not None:
                 verify_inputs(self.inputs)
@@ -455,13 +465,23 @@ NestedTape = nested(Tape)
 
 
 NOBODY = (None, None)
-CAPTURING = frozenset({pull_real, pull_any, pull_rule})
+CAPTURING = frozenset({pull_real, pull_any, pull_large, pull_rule})
 CARRIERS = frozenset({ShadowedArray, ShadowedScalar})
 F64 = np.dtype(np.float64)
 NUMBERS = frozenset({float, int, bool, complex, type(None), str, np.float64})
 ndarray = np.ndarray
 float64 = np.float64
 ARRAYS = (np.ndarray, ActiveArray)
+
+
+def run_of(step: Step, steps: list[Step]) -> list[Step]:
+    """Take from the end of ``steps`` what can be pulled together with ``step``."""
+    run = [step]
+    shape = np.shape(step[1].like)
+    if can_join(step, shape):
+        while steps and steps[-1][0] is pull_large and can_join(steps[-1], shape):
+            run.append(steps.pop())
+    return run
 
 
 def unaliased(z: Array, sources: tuple[Any, ...]) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dualad import levels
 from dualad.aliases import Arguments
 from dualad.errors import (
     EscapedArrayError,
@@ -15,7 +16,7 @@ from dualad.errors import (
     NotDifferentiableError,
     ScalarOutputError,
 )
-from dualad.levels import RUNNING, Active, bare, laid_out_like
+from dualad.levels import RUNNING, Active, bare
 from dualad.reverse.constants import SMALL, state_of
 from dualad.reverse.shadow import ScalarShadow, Shadow, shadow_dtype
 from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
@@ -246,15 +247,15 @@ class Recording:
         """
         like = shadow.like
         check_given("shadow", place, like, x_bar)
-        is_fitting = isinstance(x_bar, Active) or x_bar.strides == like.strides
-        if is_fitting and like.dtype != np.float16:
+        plain = bare(x_bar)
+        is_first = not any(
+            np.may_share_memory(bare(given), plain) for given, *_ in self.elsewhere
+        )
+        if is_first and x_bar.strides == like.strides and like.dtype != np.float16:
             shadow.memory = x_bar
             return
-        shadow.memory = laid_out_like(like, shadow_dtype(like))
-        is_first = not any(
-            isinstance(given, np.ndarray) and np.may_share_memory(given, x_bar)
-            for _, given, *_ in self.leaves
-        )
+        below = self.tape.below
+        shadow.memory = levels.zeros_like(like, below, shadow_dtype(like))
         if is_first:
             shadow.memory[...] = x_bar
         self.elsewhere += ((x_bar, shadow.memory, is_first),)
@@ -265,7 +266,7 @@ class Recording:
             if is_first:
                 x_bar[...] = memory
             else:
-                np.add(x_bar, memory, out=x_bar, casting="same_kind")
+                levels.add_into(x_bar, memory)
 
 
 def pull(recording: Recording, cotangent: Tree) -> list[Tree]:

@@ -113,7 +113,7 @@ elementwise(np.add,         1,
 elementwise(np.subtract,    1,
                            -1)
 elementwise(np.multiply,    lambda z, x, y: y,
-                            lambda z, x, y: x,                      is_quiet=True)
+                            lambda z, x, y: x)
 elementwise(np.divide,      lambda z, x, y: inverse(y),
                             lambda z, x, y: -z / y,                 singular=True)
 elementwise(np.reciprocal,  lambda y, x: -y * y,                    singular=True)

@@ -54,18 +54,22 @@ def sort(
     order: Any = None,
     *,
     stable: Any = None,
+    descending: Any = np._NoValue,  # noqa: SLF001 -- NumPy has no public name for it
 ) -> Array:
     """Sort along an axis, or the flat array."""
-    if kind is not None and stable is not None:
+    # Passed on only if given: before NumPy 2.5, NumPy refuses it.
+    direction = {} if descending is np._NoValue else {"descending": descending}  # noqa: SLF001
+    if kind is not None and (stable, direction.get("descending")) != (None, None):
         raise ValueError(
-            "`kind` and `stable` parameters can't be provided at the same time. Use "
-            "only one of them."
+            "`kind` can't be provided at the same time as `stable` or `descending`. "
+            "Use only one of them."
         )
     if order is not None:
         raise ValueError("Cannot specify order when the array has no fields.")
     if axis is None:
         a, axis = np.ravel(a), -1
-    return permuted(a, order=np.argsort(a, axis=axis, kind="stable"), axis=axis)
+    places = np.argsort(a, axis=axis, stable=True, **direction)
+    return permuted(a, order=places, axis=axis)
 
 
 @overridable

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dualad.errors import UnsupportedArgumentError
 from dualad.rules.kinds import (
     Array,
     Reduction,
@@ -18,6 +19,7 @@ from dualad.rules.kinds import (
     conjugated,
     expanded,
     general,
+    is_complex,
     linear,
     overridable,
     spread,
@@ -225,6 +227,10 @@ def var(
     correction: Any = _missing,
 ) -> Array:
     """Return the variance; a mean that is given is an argument like another."""
+    if dtype is not None and is_complex(a) and np.dtype(dtype).kind != "c":
+        raise UnsupportedArgumentError(
+            "np.var", "dtype", dtype, "Compute it, then use .astype."
+        )
     a = in_dtype(a, dtype)
     ddof = degrees(ddof, correction)
     keep = given(keepdims=keepdims)

@@ -268,7 +268,7 @@ linear(copied, lambda y_bar, y, x, order="K": y_bar)
 linear(np.copy, lambda y_bar, y, a, order="K", subok=False: y_bar)
 linear(cast, lambda y_bar, y, x, dtype: y_bar)
 
-if hasattr(np, "astype"):  # NumPy 2.1
+if hasattr(np, "unstack"):  # before NumPy 2.1, np.astype takes plain arrays only
 
     @composition(np.astype)
     def astype(

@@ -9,10 +9,14 @@ import numpy as np
 import dualad as ad
 from tests import numeric
 from tests.strategies import Program, shown
+from tests.versions import NUMPY
 
 EXACT = 1e-10
 DIFFERENCES = 1e-6
 ROUNDING = 1e-13
+
+# Up to NumPy 2.2, np.matmul rounds in another way if ``out=`` is flipped or strided.
+MATMUL_ROUNDS = NUMPY < "2.3.0"
 
 
 def check_program(program: Program, *, order: int = 1) -> None:
@@ -149,8 +153,9 @@ def same_memory(run: Any, plain: Any, after: str) -> None:
     """Fail unless all memory holds what a plain run left in it."""
     for name, left in plain.left().items():
         got = run.left()[name]
+        inexact = np.iscomplexobj(left) or (MATMUL_ROUNDS and "np.matmul" in run.source)
         same = np.array_equal(got, left) or (
-            np.iscomplexobj(left) and np.allclose(got, left, ROUNDING, ROUNDING)
+            inexact and np.allclose(got, left, ROUNDING, ROUNDING)
         )
         assert same, f"{name} differs after {after}"
 

@@ -13,6 +13,7 @@ from dualad.errors import UnsupportedArgumentError
 from dualad.testing import check_rule
 from tests import numeric
 from tests.samples_arrays import INDEXING, cases
+from tests.versions import since, until
 
 MODES = pytest.mark.parametrize("mode", ["reverse", "forward"])
 X = np.array([0.5, -1.5, 2.5, 1.0, -0.25, 0.75])
@@ -265,7 +266,16 @@ def test_selecting(mode: str) -> None:
         lambda m: np.insert(m, [1], m[:, :1] * 2.0, axis=1),
         lambda m: np.insert(m, [0, 2, 2], m[:, :3] * 2.0, axis=1),
         lambda m: np.insert(m, slice(0, 2), 7.0, axis=0),
-        lambda m: np.insert(m[0], MASK[1], m[1, :3]),
+        pytest.param(
+            lambda m: np.insert(m[0], MASK[1], m[1, :3]), marks=since("2.2.0")
+        ),
+        pytest.param(  # booleans were the places 0 and 1
+            lambda m: np.insert(m[0], MASK[1], m[1]),
+            marks=[
+                until("2.2.0"),
+                pytest.mark.filterwarnings("ignore:in the future:FutureWarning"),
+            ],
+        ),
         lambda m: np.insert(M, 1, m[0], axis=0),
         lambda m: np.insert(m, -1, [1, 2, 3, 4], axis=0),
         lambda m: np.delete(m, 1),

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import dualad as ad
+from dualad.rules import RULES
 from dualad.testing import check_rule
 from tests import numeric
 from tests.samples_arrays import ORDERING, cases
+from tests.versions import since, until
 
 MODES = pytest.mark.parametrize("mode", ["reverse", "forward"])
 X = np.array([0.5, -1.5, 2.5, 1.0, -0.25, 0.75])
@@ -28,6 +30,50 @@ def test_ties_are_sorted_in_numpys_stable_order(mode: str) -> None:
     for kind in (None, "quicksort", "stable"):
         g = ad.gradient(lambda x: np.sum(weights * np.sort(x, kind=kind)), x, mode=mode)  # noqa: B023
         np.testing.assert_array_equal(g, [4.0, 1.0, 5.0, 2.0, 3.0])
+
+
+@since("2.5.0")
+@MODES
+def test_ties_stay_in_order_where_the_sort_descends(mode: str) -> None:
+    x = np.array([2.0, 1.0, 2.0, 1.0, 1.0])
+    weights = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    for stable in (None, False, True):
+        g = ad.gradient(
+            lambda x: np.sum(weights * np.sort(x, descending=True, stable=stable)),  # noqa: B023
+            x,
+            mode=mode,
+        )
+        np.testing.assert_array_equal(g, [1.0, 3.0, 2.0, 4.0, 5.0])
+
+
+@since("2.5.0")
+@MODES
+def test_nan_is_sorted_to_the_end_where_the_sort_descends(mode: str) -> None:
+    x = np.array([np.nan, 2.0, np.nan, 1.0])
+    value, _ = ad.jvp(lambda x: np.sort(x, descending=True), (x,), (x,))
+    np.testing.assert_array_equal(value, np.sort(x, descending=True))
+    g = ad.gradient(
+        lambda x: np.dot(np.sort(x, descending=True)[:2], [3.0, 1.0]), x, mode=mode
+    )
+    np.testing.assert_array_equal(g, [0.0, 3.0, 0.0, 1.0])
+
+
+@since("2.5.0")
+def test_a_descending_sort_has_no_kind() -> None:
+    for descending in (True, False):
+        with pytest.raises(ValueError, match="same time"):
+            ad.gradient(
+                lambda x: np.sort(x, kind="stable", descending=descending)[0],  # noqa: B023
+                X,
+            )
+
+
+@until("2.5.0")
+def test_a_descending_sort_is_refused_where_numpy_has_none() -> None:
+    with pytest.raises(TypeError, match="descending"):
+        ad.gradient(lambda x: np.sort(x, descending=True)[0], X)
+    with pytest.raises(TypeError, match="descending"):
+        ad.gradient(lambda x: RULES[np.sort].primal(x, descending=True)[0], X)
 
 
 @MODES
