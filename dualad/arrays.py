@@ -93,7 +93,10 @@ def _compares(operation: Any) -> Method:
 
 def _augmented(function: Any) -> Method:
     def method(self: ActiveArray, other: Any) -> Any:
-        return dispatch.written(self, apply(function, (self, other), {}), function)
+        result = apply(function, (self, other), {})
+        if result is NotImplemented:
+            return result
+        return dispatch.written(self, result, function)
 
     return method
 
@@ -382,7 +385,6 @@ class ActiveValue(Active):  # noqa: PLW1641 -- scalars hash, arrays do not
     argsort = _calls(np.argsort)
     argpartition = _calls(np.argpartition)
     choose = _calls(np.choose)
-    clip = _calls(np.clip)
     cumprod = _calls(np.cumprod)
     cumsum = _calls(np.cumsum)
     diagonal = _calls(np.diagonal)
@@ -404,6 +406,16 @@ class ActiveValue(Active):  # noqa: PLW1641 -- scalars hash, arrays do not
     trace = _calls(np.trace)
     var = _calls(np.var)
 
+    def clip(
+        self,
+        min: Any = None,  # noqa: A002 -- NumPy's own name
+        max: Any = None,  # noqa: A002
+        out: Any = None,
+        **params: Any,
+    ) -> Any:
+        """See :func:`numpy.clip`; unlike there, one bound is enough."""
+        return apply(np.clip, (self, min, max), {"out": out, **params})
+
     def compress(self, condition: Any, axis: int | None = None) -> Any:
         """See :func:`numpy.compress`."""
         return apply(np.compress, (condition, self), {"axis": axis})
@@ -416,6 +428,8 @@ class ActiveValue(Active):  # noqa: PLW1641 -- scalars hash, arrays do not
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         """Return the elements in another shape: a view wherever NumPy gives one."""
         shape = shape[0] if len(shape) == 1 else shape
+        if copy is False:
+            return apply(np.reshape, (self, shape), {"order": order, "copy": copy})
         if copy:
             return apply(
                 np.reshape, (copied(self, order=order), shape), {"order": order}
@@ -515,11 +529,9 @@ class ActiveArray(ActiveValue):
         """See :func:`numpy.put`."""
         apply(np.put, (self, indices, values), {"mode": mode})
 
-    def sort(self, axis: int = -1, kind: Any = None, *, stable: Any = None) -> None:
-        """Sort in place."""
-        self[...] = apply(
-            np.sort, (self,), {"axis": axis, "kind": kind, "stable": stable}
-        )
+    def sort(self, axis: int = -1, kind: Any = None, **params: Any) -> None:
+        """Sort in place; the parameters are those of :func:`numpy.sort`."""
+        self[...] = apply(np.sort, (self,), {"axis": axis, "kind": kind, **params})
 
     def partition(self, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
         """Partition in place."""

@@ -331,6 +331,8 @@ def test_a_keyword_that_nobody_knows_raises(mode: str) -> None:
         ),
         (lambda m: m.transpose(1, 0), lambda m: np.transpose(m)),
         (lambda m: m.clip(0.0, 1.0), lambda m: np.clip(m, 0.0, 1.0)),
+        (lambda m: m.clip(0.75), lambda m: np.clip(m, 0.75, None)),
+        (lambda m: m.clip(max=0.75), lambda m: np.clip(m, None, 0.75)),
         (lambda m: m.take([0], 1), lambda m: np.take(m, [0], axis=1)),
         (lambda m: m.std(1, ddof=1), lambda m: np.std(m, axis=1, ddof=1)),
     ],
@@ -373,6 +375,20 @@ def test_a_composition_has_the_signature_of_the_function_it_stands_for(
         if function is np.clip and p.default is p.empty:
             continue  # NumPy 2.0 asks for both bounds, its method does not
         assert ours[p.name].default is p.default or ours[p.name].default == p.default
+
+
+@pytest.mark.parametrize("exponent", [2, 2.0, 0.5, -1, 1, 3, np.float64(2.0)], ids=repr)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_power_in_place_is_numpys_to_the_last_bit(exponent: Any, dtype: Any) -> None:
+    def f(x: Any) -> Any:
+        y = +x
+        y **= exponent
+        return y
+
+    x = np.linspace(0.3, 2.0, 37).astype(dtype)
+    for part in (x, x[::-1], x[::2]):
+        np.testing.assert_array_equal(ad.vjp(f, part)[0], f(part))
+        np.testing.assert_array_equal(ad.jvp(f, (part,), (part,))[0], f(part))
 
 
 # --- operands of other kinds -----------------------------------------------------

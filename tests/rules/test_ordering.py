@@ -37,6 +37,14 @@ def test_ties_are_sorted_in_numpys_stable_order(mode: str) -> None:
 def test_ties_stay_in_order_where_the_sort_descends(mode: str) -> None:
     x = np.array([2.0, 1.0, 2.0, 1.0, 1.0])
     weights = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+
+    def in_place(x: Any, **params: Any) -> Any:
+        y = 1.0 * x
+        y.sort(**params)
+        return y
+
+    g = ad.gradient(lambda x: weights @ in_place(x, descending=True), x, mode=mode)
+    np.testing.assert_array_equal(g, [1.0, 3.0, 2.0, 4.0, 5.0])
     for stable in (None, False, True):
         g = ad.gradient(
             lambda x: np.sum(weights * np.sort(x, descending=True, stable=stable)),  # noqa: B023
