@@ -125,6 +125,14 @@ def fingerprint(x: Array) -> int:
     return total
 
 
+def mixing_weights(count: int) -> Array:
+    """Return odd 64-bit numbers without a pattern (the splitmix64 sequence)."""
+    words = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (words ^ (words >> np.uint64(31))) | np.uint64(1)
+
+
 GOLDEN = 0x9E3779B97F4A7C15
 SHIFT = np.uint64(29)
-WEIGHTS = np.random.default_rng(0).integers(0, 2**64, 1 << 14, np.uint64) | np.uint64(1)
+WEIGHTS = mixing_weights(1 << 14)
