@@ -16,7 +16,7 @@ from dualad.levels import Active, bare
 
 Array = Any
 LARGE = 1 << 17  # elements: from here on blocks pay
-BLOCK = 1 << 15  # elements: a few such arrays of float64 fit a second-level cache
+BLOCK = 1 << 14  # elements: a dozen such arrays of float64 fit a second-level cache
 
 
 def flattened(arrays: list[Any], shape: tuple[int, ...]) -> list[Any] | None:

@@ -168,6 +168,12 @@ def spelled(place: Any) -> str:
     return str(place) + "".join(reversed(keys))
 
 
+def check_empty(place: str, tree: Tree) -> None:
+    """Raise for an argument without any leaf, unless it is an empty container."""
+    if not isinstance(tree, tuple | list | dict) or len(tree):
+        raise NotDifferentiableError(place, tree)
+
+
 def check_structure(
     tree: Tree, others: tuple[Tree, ...], place: Any, what: str
 ) -> None:

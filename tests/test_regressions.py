@@ -741,3 +741,10 @@ def test_many_leaves_and_one_write() -> None:
 
     got = ad.gradient(f, leaves)
     np.testing.assert_array_equal(got[0], [0.0, 1.0])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_tree_without_any_leaf_is_refused(mode: str) -> None:
+    with pytest.raises(ad.NotDifferentiableError):
+        ad.gradient(lambda p: np.sum(p[0]) * 1.0, [np.array([1, 2])], mode=mode)
+    assert ad.gradient(lambda _, x: np.sum(x), {}, X, mode=mode)[0] == {}

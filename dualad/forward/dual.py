@@ -143,6 +143,8 @@ class DualLevel(Level):
                     term, is_new_term = times(moved, partial(z, *primals)), True
             if z_dot is None:
                 z_dot, is_new = term, is_new_term
+            elif is_new and z_dot.__class__ is np.ndarray and fits(term, z_dot):
+                np.add(z_dot, term, z_dot)
             else:
                 z_dot, is_new = z_dot + term, True
         return z_dot, is_new
@@ -490,6 +492,15 @@ def unseen_in_each(
 
 alias(seen_in_each)
 alias(seen_overlapping_in_each, overlaps=True, transpose=unseen_in_each)
+
+
+def fits(x: Any, memory: Array) -> bool:
+    """Say whether ``x`` can be added into a plain array without changing its kind."""
+    return (
+        x.__class__ is np.ndarray
+        and x.shape == memory.shape
+        and x.dtype is memory.dtype
+    )
 
 
 def is_object(z: Any) -> bool:

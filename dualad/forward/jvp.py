@@ -14,13 +14,16 @@ from dualad.structs import (
     Const,
     Tree,
     as_primal,
+    check_empty,
     check_given,
     fitting,
+    is_leaf,
     map_output,
     map_tree,
     tied_mismatch,
     without_active,
 )
+from dualad.structs import leaves as tree_leaves
 
 Array = Any
 
@@ -51,6 +54,8 @@ def push(
                 continue
             lifter = Lifter(level, leaves, in_place=in_place)
             lifters.append(lifter)
+            if not is_leaf(primal) and not tree_leaves(primal):
+                check_empty(place, primal)
             lifted.append(
                 map_tree(lifter.lift, primal, tangent, place=place, what="tangent")
             )

@@ -26,6 +26,7 @@ from dualad.structs import (
     Const,
     Tree,
     as_primal,
+    check_empty,
     check_given,
     fitting,
     map_tree,
@@ -79,6 +80,7 @@ class Recording:
                     constants.append((f"argument {i}", arg.value))
                     lifted.append(arg.value)
                     continue
+                before = len(self.leaves)
                 self.known: dict[int, Any] = {}
                 self.given: dict[int, Any] = {}
                 place = PLACES[i] if i < len(PLACES) else f"argument {i}"
@@ -89,6 +91,8 @@ class Recording:
                 else:
                     lifted.append(map_tree(self.lift, arg, place=place))
                 self.args.append(arg)
+                if len(self.leaves) == before:
+                    check_empty(place, arg)
             tape.inputs = self.inputs
             tape.arguments = Arguments(f, self.leaves, constants)
             if not copies:

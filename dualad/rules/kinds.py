@@ -21,7 +21,7 @@ import dis
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -400,8 +400,3 @@ multilinear(
     lambda z_bar, z, c, p: strong(z_bar, conjugated(p)),
     strong_reversed,
 )
-
-
-def parameters_of(rule: Rule, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop what stands for "not given"."""
-    return {name: value for name, value in given.items() if value is not np._NoValue}  # noqa: SLF001 -- NumPy has no public name for it
