@@ -495,7 +495,7 @@ alias(seen_overlapping_in_each, overlaps=True, transpose=unseen_in_each)
 
 
 def fits(x: Any, memory: Array) -> bool:
-    """Say whether ``x`` can be added into a plain array without changing its kind."""
+    """Say whether ``x`` can be added into a plain array as it is."""
     return (
         x.__class__ is np.ndarray
         and x.shape == memory.shape
