@@ -197,4 +197,4 @@ def pull_leaf(tape: Tape, step: Step) -> None:  # noqa: ARG001 -- as all pulls
 
 def at_position(pullback: Any, i: int) -> Any:
     """Return the pullback of one argument of a variadic function."""
-    return lambda z_bar, *rest, **params: pullback(z_bar, i, *rest, **params)
+    return lambda z_bar, z, arrays, **params: pullback(z_bar, i, z, arrays, **params)

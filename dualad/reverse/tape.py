@@ -218,7 +218,9 @@ class Tape(Level):
                 kept.append(self.protected(x))
         params = {k: self.protected(v) for k, v in params.items()}
         z = rule.primal(*arrays, **params)
-        return self.recorded(rule, z, z, tuple(kept), tuple(sources), params)
+        # Many arrays go to their pullback as one tuple: each pull is then O(1).
+        kept_arrays: Any = (tuple(kept),) if rule.variadic else tuple(kept)
+        return self.recorded(rule, z, z, kept_arrays, tuple(sources), params)
 
     linear = multilinear = general = elementwise
 

@@ -24,7 +24,8 @@ def piece(
     z_bar: Array,
     position: int,
     z: Array,
-    *arrays: Array,
+    arrays: tuple[Array, ...],
+    *,
     axis: int,
     starts: tuple[int, ...],
 ) -> Array:
@@ -44,7 +45,8 @@ def layer(
     z_bar: Array,
     position: int,
     z: Array,
-    *arrays: Array,
+    arrays: tuple[Array, ...],
+    *,
     axis: int = 0,
 ) -> Array:
     """Look at the layer of the cotangent that belongs to one array."""

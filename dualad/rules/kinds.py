@@ -9,7 +9,7 @@ the cotangent before them, a pushforward the tangent.  Arrays come first, parame
     pushforward(x_dot, z, x, y, **params)   the part of z_dot that x_dot brings
 
 A variadic function (``joined``, ``einsum``) has one pullback for all its arrays; it is
-told the position of the argument: ``pullback(z_bar, position, z, *arrays, **params)``.
+told the position of the argument: ``pullback(z_bar, position, z, arrays, **params)``.
 
 Rules say ``np.``: NumPy's protocols carry the same line to every kind of array.
 """
