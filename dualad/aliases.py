@@ -16,13 +16,24 @@ from dualad.structs import spelled
 Array = Any
 
 
-class Arguments:
-    """The memory that reaches a function, to see writes with two meanings.
+def check_write(level: Any, plain: Array) -> None:
+    """Raise if a level writes memory that is also reachable in another way.
 
-    Nothing is compared before the first write.
+    ``level.arguments`` holds what :class:`Arguments` is made of, until the first
+    write; then what shares memory, and None if nothing does.
     """
+    arguments = level.arguments
+    if arguments.__class__ is tuple:
+        arguments = level.arguments = list(Arguments(*arguments).shared()) or None
+    for place, memory, other in arguments or ():
+        if np.may_share_memory(plain, memory):
+            raise AliasedArgumentsError(place, other)
 
-    __slots__ = ("constants", "function", "leaves", "pairs")
+
+class Arguments:
+    """The memory that reaches a function, to see writes with two meanings."""
+
+    __slots__ = ("constants", "function", "leaves")
 
     def __init__(
         self,
@@ -37,17 +48,6 @@ class Arguments:
         self.function = function
         self.leaves = leaves
         self.constants = constants
-        self.pairs: list[tuple[str, Array, str]] | None = None
-
-    def check_write(self, level: Any, plain: Array) -> None:
-        """Raise if memory is written that is also reachable in another way."""
-        if self.pairs is None:
-            self.pairs = list(self.shared())
-        if not self.pairs:
-            level.arguments = None
-        for place, memory, other in self.pairs:
-            if np.may_share_memory(plain, memory):
-                raise AliasedArgumentsError(place, other)
 
     def shared(self) -> Iterator[tuple[str, Array, str]]:
         """Find what shares memory with a differentiated argument."""

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from dualad import levels
+from dualad.aliases import check_write
 from dualad.arrays import ActiveArray, ActiveScalar
 from dualad.blocks import LARGE, blocks, cut, flattened
 from dualad.dispatch import NOTHING, object_result
@@ -305,7 +306,7 @@ class DualLevel(Level):
         if not plain.flags.forc and overlaps_itself(plain):
             raise OverlappingWriteError(plain.strides, plain.shape)
         if self.arguments is not None:
-            self.arguments.check_write(self, plain)
+            check_write(self, plain)
 
     def each(self, tangent: Array, index: Any, value: Any, write: Any) -> None:
         """Write one direction, or every one of them (None writes zero)."""

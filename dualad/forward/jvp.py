@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dualad.aliases import Arguments
 from dualad.forward.dual import DualArray, DualLevel, NestedDualLevel
 from dualad.levels import RUNNING, Active, bare
 from dualad.structs import (
@@ -59,7 +58,7 @@ def push(
             lifted.append(
                 map_tree(lifter.lift, primal, tangent, place=place, what="tangent")
             )
-        level.arguments = Arguments(f, leaves, constants)
+        level.arguments = f, leaves, constants
         output = f(*lifted)
         for lifter in lifters:
             lifter.finish()

@@ -16,6 +16,7 @@ from dualad.levels import Active
 from dualad.rules.views import copied
 
 Array = Any
+F64 = np.dtype(np.float64)
 SMALL = 16384  # bytes: up to here a copy is cheaper than keeping watch
 
 
@@ -87,7 +88,8 @@ def verify_inputs(inputs: list[tuple[Array, Any]]) -> None:
     Then user code wrote into it past us, through another array of the same memory.
     """
     for x, before in inputs:
-        if state_of(x) != before:
+        is_usual = x.dtype is F64 and x.nbytes <= SMALL
+        if (x.tobytes() if is_usual else state_of(x)) != before:
             raise ChangedArrayError(x)
 
 

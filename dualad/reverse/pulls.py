@@ -40,7 +40,7 @@ def pull_real(tape: Tape, step: Step) -> None:
     if z_bar is None:
         return
     z_shadow.memory = None
-    if not rule.is_quiet:
+    if not rule.is_quiet and tape.hushed is None:
         tape.hush()
     last = sources[-1]
     for source in sources:
@@ -84,7 +84,7 @@ def pull_together(tape: Tape, run: list[Step]) -> None:
 def planned(tape: Tape, step: Step, shape: tuple[int, ...]) -> Any:
     """Return a step as `accumulate_in_blocks` wants it."""
     _, z_shadow, z, arrays, sources, rule, _ = step
-    if not rule.is_quiet:
+    if not rule.is_quiet and tape.hushed is None:
         tape.hush()
     flat = flattened([z, *arrays], shape) or ()
     plain_times = strong_on_plain if rule.singular else multiply
@@ -120,7 +120,7 @@ def pull_any(tape: Tape, step: Step) -> None:
     if z_bar is None:
         return
     z_shadow.memory = None
-    if not rule.is_quiet:
+    if not rule.is_quiet and tape.hushed is None:
         tape.hush()
     below = tape.below
     times = strong if rule.singular else multiply
@@ -145,7 +145,7 @@ def pull_number(tape: Tape, step: Step) -> None:
     if z_bar is None:
         return
     z_shadow.memory = None
-    if not rule.is_quiet:
+    if not rule.is_quiet and tape.hushed is None:
         tape.hush()
     below = tape.below
     stays_zero = rule.singular and z_bar == 0.0
@@ -174,7 +174,7 @@ def pull_rule(tape: Tape, step: Step) -> None:
     if z_bar is None:
         return
     z_shadow.memory = None
-    if not rule.is_quiet:
+    if not rule.is_quiet and tape.hushed is None:
         tape.hush()
     below = tape.below
     for shadow, pullback in sources:

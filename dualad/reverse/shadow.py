@@ -75,17 +75,19 @@ class Shadow:
         """
         memory = self.memory
         like = self.like
-        if contribution.shape == like.shape:
-            if memory is not None:
+        if memory is not None:
+            try:
                 np.add(memory, contribution, memory)
-                return
-            if (
-                contribution.strides == like.strides
-                and contribution.dtype is like.dtype
-            ):
-                self.memory = contribution
-                return
-        self.accumulate(contribution, (), is_new=True)
+            except ValueError:  # it is larger: what was broadcast must be summed
+                self.accumulate(contribution, (), is_new=True)
+        elif (
+            contribution.shape == like.shape
+            and contribution.strides == like.strides
+            and contribution.dtype is like.dtype
+        ):
+            self.memory = contribution
+        else:
+            self.accumulate(contribution, (), is_new=True)
 
     def accumulate(
         self, contribution: Array, below: tuple[Level, ...], *, is_new: bool = False

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from dualad.aliases import check_write
 from dualad.arrays import ActiveArray
 from dualad.blocks import LARGE
 from dualad.dispatch import NOTHING, object_result
@@ -141,10 +142,13 @@ class Tape(Level):
         kept_z = z if keep_z else None
         kept = (a if keep_a else None,)
         sources = ((x.shadow, formula),)
-        if z.__class__ is ndarray and z.dtype is F64 and z.base is None:
-            pull = self.pull if rule.kind == "elementwise" else pull_rule
-            if pull is not pull_rule and z.size >= LARGE:
-                pull = pull_large
+        if z.__class__ is ndarray and z.dtype is F64:
+            if rule.kind == "elementwise":
+                pull = self.pull if z.size < LARGE else pull_large
+            elif z.base is None:
+                pull = pull_rule
+            else:
+                return self.recorded(rule, z, kept_z, kept, sources, params)
             shadow = Shadow(z)
             self.record((pull, shadow, kept_z, kept, sources, rule, params))
             return ShadowedArray(z, shadow, self)
@@ -183,10 +187,13 @@ class Tape(Level):
             z = rule.evaluate(a, b)
         kept_z = z if keep_z else None
         kept = (kept_a if keep_a else None, kept_b if keep_b else None)
-        if z.__class__ is ndarray and z.dtype is F64 and z.base is None and sources:
-            pull = self.pull if rule.kind == "elementwise" else pull_rule
-            if pull is not pull_rule and z.size >= LARGE:
-                pull = pull_large
+        if z.__class__ is ndarray and z.dtype is F64 and sources:
+            if rule.kind == "elementwise":
+                pull = self.pull if z.size < LARGE else pull_large
+            elif z.base is None:
+                pull = pull_rule
+            else:
+                return self.recorded(rule, z, kept_z, kept, sources, params)
             shadow = Shadow(z)
             self.record((pull, shadow, kept_z, kept, sources, rule, params))
             return ShadowedArray(z, shadow, self)
@@ -355,7 +362,7 @@ class Tape(Level):
         if not plain.flags.forc and overlaps_itself(plain):
             raise OverlappingWriteError(plain.strides, plain.shape)
         if self.arguments is not None:
-            self.arguments.check_write(self, plain)
+            check_write(self, plain)
         return index if is_basic(index) else self.protected(index)
 
     def saved(self, x: Any, index: Any) -> Array:
@@ -442,9 +449,8 @@ class Tape(Level):
 
     def hush(self) -> None:
         """Silence NumPy's warnings until the sweep ends: the function did not warn."""
-        if self.hushed is None:
-            self.hushed = np.errstate(all="ignore")
-            self.hushed.__enter__()
+        self.hushed = np.errstate(all="ignore")
+        self.hushed.__enter__()
 
     def __str__(self) -> str:
         """Return one line per step: what ran, on what shapes."""

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from dualad import levels
-from dualad.aliases import Arguments
 from dualad.errors import (
     EscapedArrayError,
     IndependentOutputWarning,
@@ -94,7 +93,7 @@ class Recording:
                 if len(self.leaves) == before:
                     check_empty(place, arg)
             tape.inputs = self.inputs
-            tape.arguments = Arguments(f, self.leaves, constants)
+            tape.arguments = f, self.leaves, constants
             if not copies:
                 self.output = f(*lifted)
                 return
