@@ -28,7 +28,7 @@ from dualad.dispatch import (
     operate,
 )
 from dualad.errors import LostDerivativeError
-from dualad.levels import Active, bare
+from dualad.levels import Active, bare, is_array
 from dualad.rules import RULES
 from dualad.rules.kinds import Rule
 from dualad.rules.views import cast, copied, reinterpreted
@@ -166,11 +166,6 @@ REMAINDERS = tuple(
     for number, (_, symbol) in enumerate(getattr(opcode, "_nb_ops", ()))
     if symbol in ("%", "%=")
 )
-
-
-def is_array(x: Any) -> bool:
-    """Say whether a value stands for an array, not for a scalar."""
-    return isinstance(bare(x), np.ndarray)
 
 
 class ActiveValue(Active):  # noqa: PLW1641 -- scalars hash, arrays do not

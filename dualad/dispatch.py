@@ -18,7 +18,7 @@ from dualad.errors import (
     MissingRuleError,
     UnsupportedArgumentError,
 )
-from dualad.levels import RUNNING, Active, Level, bare
+from dualad.levels import RUNNING, Active, Level, bare, is_array
 from dualad.rules import METHODS, RULES
 from dualad.rules.kinds import Reduction, Rule, name_of
 from dualad.rules.views import cast, copied
@@ -179,7 +179,8 @@ def reduced(
     where = params.pop("where", True)
     initial = params.pop("initial", None)
     if dtype is not None:
-        arrays = (cast_operand(arrays[0], dtype, "unsafe", rule.name), *arrays[1:])
+        dtype = floating(rule.name, dtype)
+        arrays = (cast_operand(arrays[0], dtype), *arrays[1:])
     if where is not True:
         if rule.primal in NEEDS_INITIAL and initial is None:
             raise ValueError(
@@ -307,11 +308,15 @@ def call_ufunc(function: Any, args: tuple[Any, ...], params: dict[str, Any]) -> 
     args = args[: function.nin]
     where = params.pop("where", True)
     dtype = params.pop("dtype", None)
-    casting = params.pop("casting", "same_kind")
+    casting = params.pop("casting", None)
     order = params.pop("order", "K")
     params.pop("subok", None)
     if dtype is not None:
-        args = tuple(cast_operand(a, dtype, casting, name_of(function)) for a in args)
+        dtype = floating(name_of(function), dtype)
+    if dtype is not None or casting is not None:
+        check_casting(function, args, dtype, casting or "same_kind")
+    if dtype is not None:
+        args = tuple(cast_operand(a, dtype) for a in args)
     for keyword, value in params.items():
         remedy = "Call it without, and transpose or cast the operands instead."
         raise UnsupportedArgumentError(name_of(function), keyword, value, remedy)
@@ -379,20 +384,35 @@ def single(out: Any) -> Any:
     return out
 
 
-def cast_operand(x: Any, dtype: Any, casting: Any, name: str) -> Any:
-    """Return an operand in the dtype that the call asks for."""
+def floating(name: str, dtype: Any) -> np.dtype[Any]:
+    """Return the dtype that a call asks for, if derivatives can be carried in it."""
     dtype = np.dtype(dtype)
     if dtype.kind not in "fc":
         raise UnsupportedArgumentError(
             name, "dtype", dtype, "Compute in floating point, then use .astype."
         )
+    return dtype
+
+
+def check_casting(
+    function: Any, args: tuple[Any, ...], dtype: Any, casting: Any
+) -> None:
+    """Raise what NumPy raises for operands that ``dtype=`` and ``casting=`` forbid."""
+    kinds = [
+        type(x) if type(x) in (int, float, complex) else np.result_type(bare(x))
+        for x in map(array_operand, args)
+    ]
+    function.resolve_dtypes(
+        (*kinds, *[None] * function.nout),
+        signature=(*[None] * function.nin, *[dtype] * function.nout),
+        casting=casting,
+    )
+
+
+def cast_operand(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Return an operand in the dtype that the call asks for."""
     if not isinstance(x, Active):
         return x if isinstance(x, int | float | complex) else np.asarray(x, dtype)
-    if not np.can_cast(x.dtype, dtype, casting):
-        raise TypeError(
-            f"Cannot cast {name} input from {x.dtype} to {dtype} with casting rule "
-            f"{casting!r}"
-        )
     return x if x.dtype == dtype else cast(x, dtype)
 
 
@@ -570,11 +590,6 @@ def create_array(function: Any, args: tuple[Any, ...], params: dict[str, Any]) -
 
 
 ORDERS = {np.ascontiguousarray: "C", np.asfortranarray: "F"}
-
-
-def is_array(x: Active) -> bool:
-    """Say whether an active value stands for an array, not for a scalar."""
-    return isinstance(bare(x), np.ndarray)
 
 
 def laid_out(x: Active, order: str) -> bool:

@@ -195,6 +195,11 @@ def bare(x: Any) -> Any:
     return x
 
 
+def is_array(x: Any) -> bool:
+    """Say whether a value is, or stands for, an array with or without axes."""
+    return isinstance(bare(x), np.ndarray)
+
+
 def plain_parts(x: Any) -> Iterator[Array]:
     """Find the plain arrays inside an active one: primals and tangents."""
     if isinstance(x, Active):

@@ -241,6 +241,25 @@ def test_casting_is_obeyed(mode: str) -> None:
 
 
 @MODES
+@pytest.mark.parametrize(
+    ("f", "error"),
+    [
+        (lambda x: np.multiply(x, np.array([1j, 2.0, 3.0]), dtype=float), TypeError),
+        (lambda x: np.multiply(x, 2.0 + 1j, dtype=float), TypeError),
+        (lambda x: np.multiply(x, np.float32(2.0), casting="no"), TypeError),
+        (lambda x: np.multiply(x, x, casting="nonsense"), ValueError),
+        (lambda x: np.concatenate([x, np.ones(1, "f4")], casting="no"), TypeError),
+        (lambda x: np.stack([x, np.ones(3, "f4")], casting="equiv"), TypeError),
+    ],
+)
+def test_casts_that_numpy_refuses(f: Any, error: Any, mode: str) -> None:
+    with pytest.raises(error):
+        f(X)
+    with pytest.raises(error):
+        ad.gradient(lambda x: np.sum(np.real(f(x))), X, mode=mode)
+
+
+@MODES
 def test_order_is_obeyed(mode: str) -> None:
     def f(m: Any) -> Any:
         y = np.add(m, 1.0, order="F")

@@ -155,7 +155,7 @@ class DualLevel(Level):
     ) -> Array | None:
         """Return the tangent of a large result, computed block by block, or None.
 
-        The twin of the loop in :meth:`elementwise`: the partials stay in the cache.
+        Does what :meth:`pushed` does for one direction; partials stay in the cache.
         """
         active = [
             (x_dot, partial)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dualad.forward.dual import DualArray, DualLevel, NestedDualLevel
-from dualad.levels import RUNNING, Active, bare
+from dualad.levels import RUNNING, Active, bare, is_array
 from dualad.structs import (
     Const,
     Tree,
@@ -155,8 +155,3 @@ def tangent_of(output: Tree, level: DualLevel) -> Tree:
         return np.zeros(np.shape(z), dtype) if is_array(z) else dtype.type(0)
 
     return map_output(tangent, output)
-
-
-def is_array(z: Any) -> bool:
-    """Say whether an output is an array, with axes or without, and not a scalar."""
-    return isinstance(bare(z), np.ndarray)

@@ -60,8 +60,10 @@ linear(stacked, layer, variadic=True)
 def arrays_of(items: Any, dtype: Any, casting: Any) -> list[Array]:
     """Return the items of a sequence as arrays, in a dtype if one is asked for."""
     arrays = [array_of(x) for x in items]
-    if dtype is None:
+    if dtype is None and casting == "same_kind":  # then nothing can go wrong
         return arrays
+    if dtype is None:
+        dtype = np.result_type(*(x.dtype for x in arrays))
     for x in arrays:
         if not np.can_cast(x.dtype, dtype, casting):
             raise TypeError(
