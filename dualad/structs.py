@@ -69,7 +69,7 @@ def map_tree(  # noqa: C901, PLR0911, PLR0912 -- one branch and one return per k
     function: Callable[..., Any],
     tree: Tree,
     *others: Tree,
-    place: Any = "argument 0",
+    place: Any = 0,
     what: str = "shadow",
 ) -> Tree:
     """Return the tree with ``function(place, leaf, *other leaves)`` for each leaf.
@@ -126,7 +126,7 @@ def map_tree(  # noqa: C901, PLR0911, PLR0912 -- one branch and one return per k
         return items if kind is dict else with_items(tree, items)
     if is_leaf(tree):
         return function(place, tree, *others)
-    if isinstance(place, str):
+    if place.__class__ is not tuple:  # the argument itself
         if kind is int:
             return function(place, float(tree), *others)
     elif kind is Const:
@@ -160,18 +160,19 @@ def tied_mismatch(what: str, place: Any, x: Any, given: Any) -> ShadowMismatchEr
 
 
 def spelled(place: Any) -> str:
-    """Return a place in words: ``argument 0['layers'][1]``."""
+    """Return a place in words: ``argument 0['layers'][1]`` for ``((0, "layers"), 1)``."""
     keys: list[str] = []
     while isinstance(place, tuple):
         place, key = place
         keys.append(f"[{key!r}]")
-    return str(place) + "".join(reversed(keys))
+    root = f"argument {place}" if isinstance(place, int) else place
+    return root + "".join(reversed(keys))
 
 
-def check_empty(place: str, tree: Tree) -> None:
+def check_empty(place: Any, tree: Tree) -> None:
     """Raise for an argument without any leaf, unless it is an empty container."""
     if not isinstance(tree, tuple | list | dict) or len(tree):
-        raise NotDifferentiableError(place, tree)
+        raise NotDifferentiableError(spelled(place), tree)
 
 
 def check_structure(

@@ -35,35 +35,40 @@ def pull_real(tape: Tape, step: Step) -> None:
     The twin of :func:`pull_any` for the usual case.  The cotangent is needed no more
     afterwards and nobody else holds it, so the last contribution takes its memory.
     """
-    _, z_shadow, z, arrays, sources, rule, _ = step
+    _, z_shadow, z, arrays, shadows, formulas, rule, _ = step
     z_bar = z_shadow.memory
     if z_bar is None:
         return
     z_shadow.memory = None
     if not rule.is_quiet and tape.hushed is None:
         tape.hush()
-    last = sources[-1]
-    for source in sources:
-        shadow, partial = source
+    left = len(shadows)
+    for shadow, partial in zip(shadows, formulas):  # noqa: B905 -- strict takes time
+        left -= 1
         if partial.__class__ is FunctionType:
             factor = partial(z, *arrays)
             if rule.singular:
                 shadow.receive(strong_on_plain(z_bar, factor))
             elif factor.__class__ is float:
                 shadow.receive(z_bar * factor)
-            elif source is last:
-                shadow.receive(multiply(z_bar, factor, z_bar))
-            else:
+            elif left:
                 shadow.receive(multiply(z_bar, factor))
-        elif partial == 1:
-            shadow.receive(z_bar if source is last else z_bar.copy("K"))
-        else:
+            else:
+                shadow.receive(multiply(z_bar, factor, z_bar))
+        elif partial != 1:
             shadow.receive(z_bar * partial)
+        else:
+            shadow.receive(z_bar.copy("K") if left else z_bar)
 
 
 def pull_large(tape: Tape, step: Step) -> None:
-    """Pull one large elementwise step."""
-    pull_together(tape, [step])
+    """Pull a large elementwise step, and with it those before it that can join."""
+    run, steps = [step], tape.pending
+    shape = np.shape(step[1].like)
+    if can_join(step, shape):
+        while steps and steps[-1][0] is pull_large and can_join(steps[-1], shape):
+            run.append(steps.pop())
+    pull_together(tape, run)
 
 
 def pull_together(tape: Tape, run: list[Step]) -> None:
@@ -73,7 +78,7 @@ def pull_together(tape: Tape, run: list[Step]) -> None:
     plan = []
     for step in run:
         if step[1] in touched:
-            touched.update(shadow for shadow, _ in step[4])
+            touched.update(step[4])
             plan.append(planned(tape, step, shape))
     if len(run) == 1 and not can_join(run[0], shape):
         pull_any(tape, run[0])
@@ -83,7 +88,7 @@ def pull_together(tape: Tape, run: list[Step]) -> None:
 
 def planned(tape: Tape, step: Step, shape: tuple[int, ...]) -> Any:
     """Return a step as `accumulate_in_blocks` wants it."""
-    _, z_shadow, z, arrays, sources, rule, _ = step
+    _, z_shadow, z, arrays, shadows, formulas, rule, _ = step
     if not rule.is_quiet and tape.hushed is None:
         tape.hush()
     flat = flattened([z, *arrays], shape) or ()
@@ -91,31 +96,31 @@ def planned(tape: Tape, step: Step, shape: tuple[int, ...]) -> Any:
     times = strong if rule.singular and tape.below else plain_times
 
     def contribution(part: Array, i: int, block: slice) -> Array:
-        shadow, partial = sources[i]
+        partial = formulas[i]
         if callable(partial):
             added = times(part, conjugated(partial(*(cut(x, block) for x in flat))))
         else:
             added = part * partial
-        if is_complex(added) and not is_complex(shadow.like):
+        if is_complex(added) and not is_complex(shadows[i].like):
             added = np.real(added)
         return added
 
-    return z_shadow, [shadow for shadow, _ in sources], contribution
+    return z_shadow, shadows, contribution
 
 
 def can_join(step: Step, shape: tuple[int, ...]) -> bool:
     """Say whether a step can be pulled block by block with others of this shape."""
-    _, z_shadow, z, arrays, sources, *_ = step
+    _, z_shadow, z, arrays, shadows, *_ = step
     return (
         z_shadow.is_congruent(shape)
-        and all(shadow.is_congruent(shape) for shadow, _ in sources)
+        and all(shadow.is_congruent(shape) for shadow in shadows)
         and flattened([z, *arrays], shape) is not None
     )
 
 
 def pull_any(tape: Tape, step: Step) -> None:
     """Add cotangent times partial into each argument's shadow."""
-    _, z_shadow, z, arrays, sources, rule, _ = step
+    _, z_shadow, z, arrays, shadows, formulas, rule, _ = step
     z_bar = z_shadow.memory
     if z_bar is None:
         return
@@ -124,7 +129,7 @@ def pull_any(tape: Tape, step: Step) -> None:
         tape.hush()
     below = tape.below
     times = strong if rule.singular else multiply
-    for shadow, partial in sources:
+    for shadow, partial in zip(shadows, formulas, strict=True):
         if partial.__class__ is FunctionType:
             factor = conjugated(partial(z, *arrays))
             shadow.accumulate(times(z_bar, factor), below, is_new=True)
@@ -162,14 +167,16 @@ def pull_number(tape: Tape, step: Step) -> None:
             y_shadow.accumulate(z_bar * partial_y, below)
 
 
-def are_numbers(sources: tuple[Any, ...]) -> bool:
-    """Say whether all these shadows are of numbers."""
-    return all(shadow.__class__ is ScalarShadow for shadow, _ in sources)
+def are_numbers(shadows: tuple[Any, ...]) -> bool:
+    """Say whether these are the shadows of one or two numbers."""
+    return all(shadow.__class__ is ScalarShadow for shadow in shadows[:3]) and (
+        len(shadows) <= 2  # noqa: PLR2004 -- x and y
+    )
 
 
 def pull_rule(tape: Tape, step: Step) -> None:
     """Add what each pullback gives into its argument's shadow."""
-    _, z_shadow, z, arrays, sources, rule, params = step
+    _, z_shadow, z, arrays, shadows, formulas, rule, params = step
     z_bar = z_shadow.memory
     if z_bar is None:
         return
@@ -177,8 +184,11 @@ def pull_rule(tape: Tape, step: Step) -> None:
     if not rule.is_quiet and tape.hushed is None:
         tape.hush()
     below = tape.below
-    for shadow, pullback in sources:
-        shadow.accumulate(pullback(z_bar, z, *arrays, **params), below)
+    for shadow, pullback in zip(shadows, formulas):  # noqa: B905 -- strict takes time
+        if params:
+            shadow.accumulate(pullback(z_bar, z, *arrays, **params), below)
+        else:
+            shadow.accumulate(pullback(z_bar, z, *arrays), below)
 
 
 def pull_read(tape: Tape, step: Step) -> None:

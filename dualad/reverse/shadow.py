@@ -22,6 +22,8 @@ from dualad.rules.kinds import Rule, Scatter, is_complex, unbroadcast
 from dualad.rules.views import copied, reinterpreted
 
 Array = Any
+ndarray = np.ndarray
+float64 = np.float64
 F64 = np.dtype(np.float64)
 FLOAT16 = np.dtype(np.float16)
 FLOAT32 = np.dtype(np.float32)
@@ -34,11 +36,9 @@ class Shadow:
     parent = None
     overlaps = False
 
-    def __init__(self, like: Array) -> None:
-        """Start fresh; ``like`` is the primal, which gives shape, dtype and layout."""
-        self.like = like
-        self.memory: Array = None
-        self.captured = False
+    like: Array  # the primal, which gives shape, dtype and layout
+    memory: Array  # None while fresh
+    captured: bool  # an earlier step will read the memory of the primal
 
     @property
     def owner(self) -> Shadow:
@@ -103,25 +103,25 @@ class Shadow:
                 scatter_into(self.memory, contribution)
             else:
                 add(self.memory, contribution)
-        elif below or kind is Scatter:
+            return
+        like = self.like
+        if below or kind is Scatter:
             self.accumulate_first(contribution, below, is_new=is_new)
-        elif kind is np.ndarray:
-            like = self.like
+        elif kind is ndarray:
             if (
-                (is_new or getrefcount(contribution) == UNSHARED)
-                and contribution.shape == like.shape
+                contribution.shape == like.shape
                 and contribution.dtype is like.dtype
                 and contribution.strides == like.strides
                 and contribution.base is None
-                and contribution.flags.writeable
+                and (is_new or getrefcount(contribution) == UNSHARED)
             ):
                 self.memory = contribution
             else:
                 self.copy_first(contribution)
-        elif kind is np.float64 and self.like.dtype is F64 and self.like.flags.forc:
+        elif kind is float64 and like.dtype is F64 and like.flags.forc:
             # The cotangent of a sum over everything: one number for each element.
-            self.memory = self.like.copy("K")
-            self.memory.fill(contribution)
+            self.memory = memory = like.copy("K")
+            memory.fill(contribution)
         else:
             add(self.materialised(below), contribution)
 
@@ -159,6 +159,15 @@ class Shadow:
             add(self.materialised(below), contribution)
 
 
+def fresh_shadow(like: Array) -> Shadow:
+    """Return the shadow of ``like`` on which nothing has accumulated."""
+    shadow = Shadow()
+    shadow.like = like
+    shadow.memory = None
+    shadow.captured = False
+    return shadow
+
+
 class ScalarShadow:
     """The shadow of a scalar: immutable like its primal, so adding rebinds it."""
 
@@ -166,11 +175,9 @@ class ScalarShadow:
     parent = None
     overlaps = False
 
-    def __init__(self, like: Array) -> None:
-        """Start fresh; ``like`` is the primal."""
-        self.like = like
-        self.memory: Array = None
-        self.captured = False
+    like: Array
+    memory: Array
+    captured: bool
 
     @property
     def owner(self) -> ScalarShadow:
@@ -304,7 +311,7 @@ class ViewShadow:
         """
         view: Any = self
         if contribution.__class__ is Scatter:
-            collected = Shadow(np.empty(np.shape(view.like), view.like.dtype))
+            collected = fresh_shadow(np.empty(np.shape(view.like), view.like.dtype))
             collected.accumulate(contribution, below)
             contribution = collected.memory
         elif np.shape(contribution) != np.shape(view.like):
@@ -330,12 +337,12 @@ class ViewShadow:
         index = np.unravel_index(
             self.function(numbers, **self.params), np.shape(parent) or (1,)
         )
-        collected = Shadow(np.empty(np.shape(parent) or (1,), view_bar.dtype))
+        collected = fresh_shadow(np.empty(np.shape(parent) or (1,), view_bar.dtype))
         collected.accumulate(Scatter(index, view_bar), below)
         return np.reshape(collected.memory, np.shape(parent))
 
 
-Plan = list[tuple[Shadow, list[Shadow], Callable[[Array, int, slice], Array]]]
+Plan = list[tuple[Shadow, tuple[Shadow, ...], Callable[[Array, int, slice], Array]]]
 
 
 def accumulate_in_blocks(plan: Plan, size: int, below: tuple[Level, ...]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dualad.arrays import ActiveArray, ActiveScalar
+from dualad.reverse.shadow import ScalarShadow, Shadow, ViewShadow
 
 if TYPE_CHECKING:
-    from dualad.reverse.shadow import ScalarShadow, Shadow, ViewShadow
     from dualad.reverse.tape import Tape
 
 
@@ -18,12 +18,6 @@ class ShadowedArray(ActiveArray):
     level: Tape
     shadow: Shadow | ViewShadow
 
-    def __init__(self, primal: Any, shadow: Any, level: Any) -> None:
-        """Tie a primal to its shadow on a tape."""
-        self.primal = primal
-        self.shadow = shadow
-        self.level = level
-
 
 class ShadowedScalar(ActiveScalar):
     """A scalar with a shadow; immutable."""
@@ -32,8 +26,36 @@ class ShadowedScalar(ActiveScalar):
     level: Tape
     shadow: ScalarShadow
 
-    def __init__(self, primal: Any, shadow: Any, level: Any) -> None:
-        """Tie a primal to its shadow on a tape."""
-        self.primal = primal
-        self.shadow = shadow
-        self.level = level
+
+# Made without ``__init__``, which would take twice as long.
+
+
+def shadowed(primal: Any, shadow: Shadow | ViewShadow, level: Tape) -> ShadowedArray:
+    """Tie an array to a shadow that exists."""
+    active = ShadowedArray()
+    active.primal = primal
+    active.shadow = shadow
+    active.level = level
+    return active
+
+
+def fresh_array(primal: Any, level: Tape) -> ShadowedArray:
+    """Return an array that owns its memory with a fresh shadow."""
+    active = ShadowedArray()
+    active.shadow = shadow = Shadow()
+    active.primal = shadow.like = primal
+    active.level = level
+    shadow.memory = None
+    shadow.captured = False
+    return active
+
+
+def fresh_scalar(primal: Any, level: Tape) -> ShadowedScalar:
+    """Return a scalar with a fresh shadow."""
+    active = ShadowedScalar()
+    active.shadow = shadow = ScalarShadow()
+    active.primal = shadow.like = primal
+    active.level = level
+    shadow.memory = None
+    shadow.captured = False
+    return active

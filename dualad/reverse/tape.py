@@ -2,7 +2,8 @@
 
 A step is a tuple that starts with the function that pulls it:
 
-    (pull_real, z_shadow, z, arrays, sources, rule, params)   elementwise, float64
+    (pull_real, z_shadow, z, arrays, shadows, formulas, rule, params)
+                                                          elementwise, float64
     (pull_any, ..., the same fields)                          elementwise, the rest
     (pull_large, ..., the same fields)                        elementwise, in blocks
     (pull_number, z_shadow, z, arrays, rule, x_shadow, partial_x, y_shadow, partial_y)
@@ -17,7 +18,7 @@ goes when the call returns.  Views leave no step: their shadows are views.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from threading import get_ident
 from typing import Any
 
@@ -42,7 +43,6 @@ from dualad.reverse.indices import is_basic, settled, settled_parameter
 from dualad.reverse.pulls import (
     are_numbers,
     at_position,
-    can_join,
     pull_any,
     pull_large,
     pull_leaf,
@@ -50,14 +50,15 @@ from dualad.reverse.pulls import (
     pull_read,
     pull_real,
     pull_rule,
-    pull_together,
 )
-from dualad.reverse.shadow import (
-    ScalarShadow,
-    Shadow,
-    ViewShadow,
+from dualad.reverse.shadow import ViewShadow
+from dualad.reverse.shadowed import (
+    ShadowedArray,
+    ShadowedScalar,
+    fresh_array,
+    fresh_scalar,
+    shadowed,
 )
-from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
 from dualad.reverse.writes import (
     AddAt,
     Write,
@@ -90,20 +91,18 @@ class Tape(Level):
     check_constants = True
     constants: Constants | None = None
     arguments: Any = None
-    inputs: list[Any] | None = None
+    leaves: list[Any] = []  # noqa: RUF012 -- see `Recording`; never changed here
     marked = 0
     hushed: Any = None
+    undone: list[Write] | None = None
+    written: Set[Any] = frozenset()  # the owners of memory that f wrote into
 
-    def __init__(self, *, check_constants: bool = True) -> None:
+    def __init__(self) -> None:
         """Start an empty record."""
         super().__init__()
         self.steps: list[Step] = []
         self.record: Any = self.steps.append
-        self.undone: list[Write] = []
-        self.written: set[Any] = set()  # the owners of memory that f wrote into
         self.pull = pull_any if self.below else pull_real
-        if not check_constants:
-            self.check_constants = False
         self.debug = DEBUG.get()
         if self.debug is not None:
             self.lines: list[str] = []
@@ -135,24 +134,27 @@ class Tape(Level):
             z = rule.evaluate(a, **params)
         else:
             z = rule.evaluate(a)
-        formula = rule.formulas[0]
-        if formula is None:
+        formulas, keep_z, (keep_a,) = rule.plans[1]
+        if formulas is None:
             return z
-        keep_z, (keep_a,) = rule.keeps[1]
+        shadows = (x.shadow,)
         kept_z = z if keep_z else None
         kept = (a if keep_a else None,)
-        sources = ((x.shadow, formula),)
         if z.__class__ is ndarray and z.dtype is F64:
             if rule.kind == "elementwise":
                 pull = self.pull if z.size < LARGE else pull_large
             elif z.base is None:
                 pull = pull_rule
             else:
-                return self.recorded(rule, z, kept_z, kept, sources, params)
-            shadow = Shadow(z)
-            self.record((pull, shadow, kept_z, kept, sources, rule, params))
-            return ShadowedArray(z, shadow, self)
-        return self.recorded(rule, z, kept_z, kept, sources, params)
+                return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
+            active = fresh_array(z, self)
+        elif z.__class__ is float64 and rule.kind != "elementwise":
+            pull = pull_rule
+            active = fresh_scalar(z, self)
+        else:
+            return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
+        self.record((pull, active.shadow, kept_z, kept, shadows, formulas, rule, params))
+        return active
 
     def binary(
         self, rule: Rule, x: Any, y: Any, params: Mapping[str, Any] = NOTHING
@@ -160,44 +162,41 @@ class Tape(Level):
         """Run a function of two arrays, of which at least one is ours."""
         if self.thread != get_ident():
             raise self.escaped()
-        formula_x, formula_y = rule.formulas
         if y.__class__ not in CARRIERS or y.level is not self:
             a, b = x.primal, y
-            sources: Any = ((x.shadow, formula_x),) if formula_x is not None else ()
-            keep_z, (keep_a, keep_b) = rule.keeps[1]
-            kept_a, kept_b = a, self.protected(b) if keep_b else None
+            shadows: Any = (x.shadow,)
+            formulas, keep_z, (keep_a, keep_b) = rule.plans[1]
+            kept = (a if keep_a else None, self.protected(b) if keep_b else None)
         elif x.__class__ not in CARRIERS or x.level is not self:
             a, b = x, y.primal
-            sources = ((y.shadow, formula_y),) if formula_y is not None else ()
-            keep_z, (keep_a, keep_b) = rule.keeps[2]
-            kept_a, kept_b = self.protected(a) if keep_a else None, b
+            shadows = (y.shadow,)
+            formulas, keep_z, (keep_a, keep_b) = rule.plans[2]
+            kept = (self.protected(a) if keep_a else None, b if keep_b else None)
         else:
-            kept_a, kept_b = a, b = x.primal, y.primal
-            sources = ((x.shadow, formula_x), (y.shadow, formula_y))
-            keep_z, (keep_a, keep_b) = rule.keeps[3]
-            if formula_x is None or formula_y is None:
-                # Only memory of sources is saved before it is overwritten.
-                sources = tuple(source for source in sources if source[1] is not None)
-                kept_a = copied(a) if formula_x is None and keep_a else a
-                kept_b = copied(b) if formula_y is None and keep_b else b
+            a, b = x.primal, y.primal
+            shadows = (x.shadow, y.shadow)
+            formulas, keep_z, (keep_a, keep_b) = rule.plans[3]
+            kept = (a if keep_a else None, b if keep_b else None)
+        if formulas is None:
+            return self.elementwise(rule, (x, y), params)
         if params:
             params = {k: self.protected(v) for k, v in params.items()}
             z = rule.evaluate(a, b, **params)
         else:
             z = rule.evaluate(a, b)
         kept_z = z if keep_z else None
-        kept = (kept_a if keep_a else None, kept_b if keep_b else None)
-        if z.__class__ is ndarray and z.dtype is F64 and sources:
+        if z.__class__ is ndarray and z.dtype is F64:
             if rule.kind == "elementwise":
                 pull = self.pull if z.size < LARGE else pull_large
             elif z.base is None:
                 pull = pull_rule
             else:
-                return self.recorded(rule, z, kept_z, kept, sources, params)
-            shadow = Shadow(z)
-            self.record((pull, shadow, kept_z, kept, sources, rule, params))
-            return ShadowedArray(z, shadow, self)
-        return self.recorded(rule, z, kept_z, kept, sources, params)
+                return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
+            active = fresh_array(z, self)
+        else:
+            return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
+        self.record((pull, active.shadow, kept_z, kept, shadows, formulas, rule, params))
+        return active
 
     def elementwise(
         self, rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any] = NOTHING
@@ -207,7 +206,8 @@ class Tape(Level):
             raise self.escaped()
         arrays: list[Any] = []
         kept: list[Any] = []
-        sources: Any = []
+        shadows: list[Any] = []
+        formulas: list[Any] = []
         for i, x in enumerate(args):
             if x.__class__ in CARRIERS and x.level is self:
                 a = x.primal
@@ -219,7 +219,8 @@ class Tape(Level):
                 kept.append(a)
                 if rule.variadic:
                     formula = at_position(formula, i)
-                sources.append((x.shadow, formula))
+                shadows.append(x.shadow)
+                formulas.append(formula)
             else:
                 arrays.append(x)
                 kept.append(self.protected(x))
@@ -227,7 +228,10 @@ class Tape(Level):
         z = rule.primal(*arrays, **params)
         # Many arrays go to their pullback as one tuple: each pull is then O(1).
         kept_arrays: Any = (tuple(kept),) if rule.variadic else tuple(kept)
-        return self.recorded(rule, z, z, kept_arrays, tuple(sources), params)
+        if not shadows:
+            return z
+        ways = tuple(shadows), tuple(formulas)
+        return self.recorded(rule, z, z, kept_arrays, *ways, params)
 
     linear = multilinear = general = elementwise
 
@@ -237,26 +241,21 @@ class Tape(Level):
         z: Array,
         kept_z: Array,
         kept: tuple[Any, ...],
-        sources: tuple[Any, ...],
+        shadows: tuple[Any, ...],
+        formulas: tuple[Any, ...],
         params: Mapping[str, Any],
     ) -> Any:
         """Record one step and return its output as an active value."""
-        if not sources:
-            return z
         pull = pull_any if rule.kind == "elementwise" else pull_rule
         if z.__class__ is float64:
-            if (
-                pull is pull_any
-                and not self.below
-                and len(sources) <= 2  # noqa: PLR2004 -- x and y
-                and are_numbers(sources)
-            ):
-                shadow = ScalarShadow(z)
-                (x, formula_x), (y, formula_y) = (*sources, NOBODY)[:2]
+            if pull is pull_any and not self.below and are_numbers(shadows):
+                active = fresh_scalar(z, self)
+                x, y = (*shadows, None)[:2]
+                formula_x, formula_y = (*formulas, None)[:2]
                 self.record(
                     (
                         pull_number,
-                        shadow,
+                        active.shadow,
                         kept_z,
                         kept,
                         rule,
@@ -266,7 +265,7 @@ class Tape(Level):
                         formula_y,
                     )
                 )
-                return ShadowedScalar(z, shadow, self)
+                return active
         else:
             if not hasattr(z, "dtype"):
                 if z.__class__ is not complex:  # 1j * np.float64(2.0) gives Python's
@@ -278,12 +277,12 @@ class Tape(Level):
                     raise object_result(rule)
                 return z
             if isinstance(bare(z), ndarray) and bare(z).base is not None:
-                z = unaliased(z, sources)
+                z = unaliased(z, shadows)
                 kept_z = None if kept_z is None else z
             if pull is pull_any and z.size >= LARGE:
                 pull = pull_large
         active = self.new(z)
-        self.record((pull, active.shadow, kept_z, kept, sources, rule, params))
+        self.record((pull, active.shadow, kept_z, kept, shadows, formulas, rule, params))
         return active
 
     def alias(
@@ -300,7 +299,7 @@ class Tape(Level):
             np.may_share_memory(plain, base) or plain.size == 0
         ):
             shadow = ViewShadow(x.shadow, rule, rule.primal, params, view)
-            return ShadowedArray(view, shadow, self)
+            return shadowed(view, shadow, self)
         if type(plain) is not np.ndarray:
             return x[()] if isinstance(x, ActiveArray) else x  # NumPy gave a scalar
         # NumPy copied: record the copy first, of which it can be a view.
@@ -315,12 +314,12 @@ class Tape(Level):
         if index.__class__ is not int:
             index = settled(index)
         if not isinstance(part, np.ndarray | ActiveArray):
-            active = ShadowedScalar(part, ScalarShadow(part), self)
+            active = fresh_scalar(part, self)
             self.record((pull_read, active.shadow, x.shadow, index))
             return active
         if is_basic(index) or np.may_share_memory(bare(part), bare(x.primal)):
             shadow = ViewShadow(x.shadow, INDEXED, indexed, {"index": index}, part)
-            return ShadowedArray(part, shadow, self)
+            return shadowed(part, shadow, self)
         return self.unary(GATHERED, x, {"index": index})
 
     def write(self, x: Any, index: Any, value: Any) -> None:
@@ -375,6 +374,8 @@ class Tape(Level):
         owner = write.shadow.owner
         is_first = owner not in self.written
         self.record((pull_write, write))
+        if self.written.__class__ is frozenset:
+            self.written = set()
         self.written.add(owner)
         try:
             action()
@@ -389,19 +390,19 @@ class Tape(Level):
         """Flag the owners of all memory that the steps so far will read again."""
         for step in self.steps[self.marked :]:
             if step[0] in CAPTURING:
-                _, z_shadow, z, arrays, sources, *_ = step
+                _, z_shadow, z, arrays, shadows, *_ = step
                 if z is not None:
                     z_shadow.captured = True
                 if any(a is not None for a in arrays):
-                    for shadow, *_ in sources:
+                    for shadow in shadows:
                         shadow.owner.captured = True
         self.marked = len(self.steps)
 
     def new(self, z: Array) -> ShadowedArray | ShadowedScalar:
         """Return a new result as an active value with a fresh shadow."""
         if z.__class__ is not float64 and isinstance(z, ARRAYS):
-            return ShadowedArray(z, Shadow(z), self)
-        return ShadowedScalar(z, ScalarShadow(z), self)
+            return fresh_array(z, self)
+        return fresh_scalar(z, self)
 
     def activated(self, x: Array) -> ShadowedArray | ShadowedScalar:
         """Return ``x`` as an array of this level on which nothing depends yet."""
@@ -424,16 +425,13 @@ class Tape(Level):
             self.constants.verify()
         if self.debug is not None:
             self.debug.tapes.append(str(self))
+        self.pending = steps = self.steps.copy() if keep else self.steps
+        following = steps.pop
         try:
-            steps = self.steps.copy() if keep else self.steps
             while steps:
-                step = steps.pop()
-                if step[0] is pull_large:
-                    pull_together(self, run_of(step, steps))
-                else:
-                    step[0](self, step)
-            if self.inputs is not None:
-                verify_inputs(self.inputs)
+                step = following()
+                step[0](self, step)
+            verify_inputs(self.leaves)
         finally:
             if self.hushed is not None:
                 self.hushed.__exit__()
@@ -472,7 +470,6 @@ class Tape(Level):
 NestedTape = nested(Tape)
 
 
-NOBODY = (None, None)
 CAPTURING = frozenset({pull_real, pull_any, pull_large, pull_rule})
 CARRIERS = frozenset({ShadowedArray, ShadowedScalar})
 F64 = np.dtype(np.float64)
@@ -482,19 +479,9 @@ float64 = np.float64
 ARRAYS = (np.ndarray, ActiveArray)
 
 
-def run_of(step: Step, steps: list[Step]) -> list[Step]:
-    """Take from the end of ``steps`` what can be pulled together with ``step``."""
-    run = [step]
-    shape = np.shape(step[1].like)
-    if can_join(step, shape):
-        while steps and steps[-1][0] is pull_large and can_join(steps[-1], shape):
-            run.append(steps.pop())
-    return run
-
-
-def unaliased(z: Array, sources: tuple[Any, ...]) -> Array:
+def unaliased(z: Array, shadows: tuple[Any, ...]) -> Array:
     """Return a result that shares no memory with an argument: a copy where it did."""
-    for shadow, _ in sources:
+    for shadow in shadows:
         plain = bare(shadow.like)
         if type(plain) is np.ndarray and np.may_share_memory(bare(z), plain):
             return copied(z, order="K")
@@ -514,6 +501,6 @@ def described(step: Step) -> str:
         return f"leaf {np.shape(step[1].like)}"
     if kind is pull_number:
         return f"{step[4].name} of numbers"
-    _, z_shadow, _, _, sources, rule, _ = step
-    shapes = ", ".join(str(np.shape(source[0].like)) for source in sources)
+    _, z_shadow, _, _, shadows, _, rule, _ = step
+    shapes = ", ".join(str(np.shape(shadow.like)) for shadow in shadows)
     return f"{rule.name} {shapes} -> {np.shape(z_shadow.like)}"

@@ -17,8 +17,8 @@ from dualad.errors import (
 )
 from dualad.levels import RUNNING, Active, bare
 from dualad.reverse.constants import SMALL, state_of
-from dualad.reverse.shadow import ScalarShadow, Shadow, shadow_dtype
-from dualad.reverse.shadowed import ShadowedArray, ShadowedScalar
+from dualad.reverse.shadow import Shadow, shadow_dtype
+from dualad.reverse.shadowed import ShadowedScalar, fresh_array, fresh_scalar
 from dualad.reverse.tape import NestedTape, Tape
 from dualad.rules.views import copied
 from dualad.structs import (
@@ -39,7 +39,6 @@ Array = Any
 ndarray = np.ndarray
 F64 = np.dtype(np.float64)
 ONE = np.float64(1.0)
-PLACES = tuple(f"argument {i}" for i in range(10))
 
 
 class Recording:
@@ -51,6 +50,7 @@ class Recording:
     """
 
     elsewhere: tuple[tuple[Array, Array, bool], ...] = ()  # see `use_given`
+    copies = False
     is_plain = True  # all leaves are dense float64 arrays: no conversion at the end
     watched: tuple[Array, ...] = ()  # inputs that are used in place, not copied
 
@@ -66,11 +66,13 @@ class Recording:
     ) -> None:
         """Run ``f``; ``shadows`` are the caller's, one tree per argument."""
         kind = NestedTape if RUNNING.get() else Tape
-        self.tape = tape = kind() if check_constants else kind(check_constants=False)
-        self.copies = copies
-        self.leaves: list[tuple[Any, Any, Any, Any, Any]] = []  # see `lift`
+        self.tape = tape = kind()
+        tape.leaves = self.leaves = []
+        if not check_constants:
+            tape.check_constants = False
+        if copies:
+            self.copies = True
         self.args: list[Any] = []
-        self.inputs: list[Any] | None = [] if check_constants else None
         constants: list[tuple[str, Any]] = []
         lifted: list[Any] = []
         with tape:
@@ -82,17 +84,15 @@ class Recording:
                 before = len(self.leaves)
                 self.known: dict[int, Any] = {}
                 self.given: dict[int, Any] = {}
-                place = PLACES[i] if i < len(PLACES) else f"argument {i}"
                 if shadows is not None:
-                    lifted.append(map_tree(self.lift_any, arg, shadows[i], place=place))
+                    lifted.append(map_tree(self.lift_any, arg, shadows[i], place=i))
                 elif copies:
-                    lifted.append(map_tree(self.lift_any, arg, place=place))
+                    lifted.append(map_tree(self.lift_any, arg, place=i))
                 else:
-                    lifted.append(map_tree(self.lift, arg, place=place))
+                    lifted.append(map_tree(self.lift, arg, place=i))
                 self.args.append(arg)
                 if len(self.leaves) == before:
-                    check_empty(place, arg)
-            tape.inputs = self.inputs
+                    check_empty(i, arg)
             tape.arguments = f, self.leaves, constants
             if not copies:
                 self.output = f(*lifted)
@@ -109,20 +109,23 @@ class Recording:
         """Return a leaf as a shadowed array; one that is tied is the same again.
 
         For each, ``leaves`` holds its shadow, the caller's shadow or None, our array,
-        the caller's array, and its place.
+        the caller's array, its place, and its state (or None), to see later whether
+        it was changed past us.
         """
         if x.__class__ is not ndarray or x.dtype is not F64 or not x.flags.forc:
             return self.lift_any(place, x)
-        active = self.known.get(id(x))
-        if active is None:
-            shadow = Shadow(x)
-            shadow.captured = True  # its memory existed before the call
-            active = self.known[id(x)] = ShadowedArray(x, shadow, self.tape)
-            if self.inputs is not None:
-                self.inputs.append(
-                    (x, x.tobytes() if x.nbytes <= SMALL else state_of(x))
-                )
-        self.leaves.append((active.shadow, None, x, x, place))
+        key = id(x)
+        if key in self.known:
+            active = self.known[key]
+            state = None
+        else:
+            tape = self.tape
+            active = self.known[key] = fresh_array(x, tape)
+            active.shadow.captured = True  # its memory existed before the call
+            state = None
+            if tape.check_constants:
+                state = x.tobytes() if x.nbytes <= SMALL else state_of(x)
+        self.leaves.append((active.shadow, None, x, x, place, state))
         return active
 
     def lift_any(self, place: Any, x: Any, x_bar: Any = None) -> Any:
@@ -137,10 +140,11 @@ class Recording:
                     "Make it an array, np.array(x): a Python number has no memory "
                     "that a shadow could share.",
                 )
-            scalar = ScalarShadow(primal)
-            self.leaves.append((scalar, None, None, None, place))
-            return ShadowedScalar(primal, scalar, self.tape)
+            scalar = fresh_scalar(primal, self.tape)
+            self.leaves.append((scalar.shadow, None, None, None, place, None))
+            return scalar
         active = self.known.get(id(x))
+        state = None
         original = primal
         if active is not None and x_bar is not self.given.get(id(x)):
             raise tied_mismatch("shadow", place, x, x_bar)
@@ -156,19 +160,19 @@ class Recording:
             elif self.copies:
                 primal = twin(primal)
                 primal.flags.writeable = original.flags.writeable
-            shadow = Shadow(primal)
-            shadow.captured = True
+            active = self.known[id(x)] = fresh_array(primal, self.tape)
+            active.shadow.captured = True
             if x_bar is not None:
-                self.use_given(shadow, x_bar, place)
-            if self.inputs is not None and not self.copies and type(primal) is ndarray:
-                self.inputs.append((primal, state_of(primal)))
-            active = self.known[id(x)] = ShadowedArray(primal, shadow, self.tape)
-        self.leaves.append((active.shadow, x_bar, active.primal, original, place))
+                self.use_given(active.shadow, x_bar, place)
+            if self.tape.check_constants and primal is x and type(x) is ndarray:
+                state = state_of(primal)
+        leaf = active.shadow, x_bar, active.primal, original, place, state
+        self.leaves.append(leaf)
         return active
 
     def write_back(self) -> None:
         """Leave in the caller's arrays what ``f`` wrote into our copies."""
-        for shadow, _, ours, theirs, _ in self.leaves:
+        for shadow, _, ours, theirs, *_ in self.leaves:
             if shadow in self.tape.written and ours is not theirs:
                 theirs[...] = ours
 
@@ -184,7 +188,7 @@ class Recording:
         z = self.output
         is_usual = z.__class__ is ShadowedScalar and z.primal.__class__ is np.float64
         if is_usual and z.level is self.tape:
-            z.shadow.accumulate(ONE, ())
+            z.shadow.memory = ONE
             return
         if not isinstance(z, Active):
             if isinstance(z, tuple | list | dict):

@@ -65,6 +65,7 @@ class Write:
         """Bring the overwritten values back, if a step needs them."""
         if self.saved is not None:
             self.swap()
+            tape.undone = tape.undone or []
             tape.undone.append(self)
 
     def swap(self) -> None:

@@ -31,6 +31,8 @@ Array = Any
 Function = Callable[..., Any]
 Formula = Callable[..., Array]
 Partial = Formula | float | None
+# The formulas of some arguments, and what they read: the output, each argument.
+Plan = tuple[tuple[Any, ...] | None, bool, tuple[bool, ...]]
 
 RULES: dict[Function, Rule] = {}
 
@@ -62,7 +64,7 @@ class Rule:
     overlaps: bool = False
     transpose: Formula | None = None
     formulas: tuple[Any, ...] = ()  # the partials or the pullbacks
-    keeps: tuple[tuple[bool, tuple[bool, ...]], ...] = ()
+    plans: tuple[Plan, ...] = ()  # by the active arguments, a bit mask
     is_quiet: bool = True  # the formulas warn only where the function does
     evaluate: Function = NotImplemented  # the quickest way to the same values
 
@@ -129,7 +131,7 @@ def elementwise(
         partials=partials,
         singular=singular,
         formulas=partials,
-        keeps=kept_arguments(partials, 1 + len(partials), 0),
+        plans=plans_of(partials, 1 + len(partials), 0),
         is_quiet=is_quiet or not any(map(callable, partials)),
         evaluate=OPERATORS.get(function, function),
     )
@@ -243,7 +245,7 @@ def _register(
         () if facts.get("variadic") else _parameters(function, arity),
         pullbacks=pullbacks,
         formulas=pullbacks,
-        keeps=() if facts.get("variadic") else kept_arguments(pullbacks, 1 + arity, 1),
+        plans=() if facts.get("variadic") else plans_of(pullbacks, 1 + arity, 1),
         is_quiet=kind != "general",
         evaluate=OPERATORS.get(function, function),
         **facts,
@@ -269,22 +271,25 @@ C_FUNCTIONS: dict[Function, tuple[str, ...]] = {
 }
 
 
-def kept_arguments(
+def plans_of(
     formulas: tuple[Any, ...], count: int, skip: int
-) -> tuple[tuple[bool, tuple[bool, ...]], ...]:
-    """Say, for each set of active arguments (a bit mask), what their formulas read.
+) -> tuple[Plan, ...]:
+    """Say, for each set of active arguments (a bit mask), what the way back needs.
 
-    Whether it is the output, and which arguments: only these are kept until the
-    reverse sweep.  ``count`` is the number of output and arguments, ``skip`` of what
-    comes before them.
+    Which formulas (None if an active argument has none), and what they read: only
+    that is kept until the reverse sweep.  ``count`` is the number of output
+    and arguments, ``skip`` of what comes before them.
     """
-    arity = len(formulas)
+    places = range(len(formulas))
     uses = [used_arguments(f, skip + count) for f in formulas]
-    kept = []
-    for mask in range(2**arity):
-        read = frozenset().union(*(uses[i] for i in range(arity) if mask >> i & 1))
-        kept.append((skip in read, tuple(skip + i + 1 in read for i in range(arity))))
-    return tuple(kept)
+    plans: list[Plan] = []
+    for mask in range(2 ** len(formulas)):
+        active = [i for i in places if mask >> i & 1]
+        read = frozenset().union(*(uses[i] for i in active))
+        chosen = tuple(formulas[i] for i in active)
+        keeps = tuple(skip + i + 1 in read for i in places)
+        plans.append((None if None in chosen else chosen, skip in read, keeps))
+    return tuple(plans)
 
 
 def used_arguments(partial: Partial, count: int) -> frozenset[int]:
