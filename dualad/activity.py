@@ -146,7 +146,7 @@ def make_shadow(x: Tree) -> Tree:
             known[id(leaf)] = np.zeros_like(leaf)
         return known[id(leaf)]
 
-    return map_tree(zeros, x, place="x")
+    return map_tree(zeros, x, "x")
 
 
 def zero_shadow(shadow: Tree) -> None:
@@ -164,4 +164,4 @@ def zero_shadow(shadow: Tree) -> None:
     def clear(_: str, leaf: Any) -> None:
         leaf[...] = 0.0
 
-    map_tree(clear, shadow, place="shadow")
+    map_tree(clear, shadow, "shadow")

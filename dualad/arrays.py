@@ -21,7 +21,6 @@ import numpy as np
 from dualad import dispatch
 from dualad.dispatch import (
     PLAIN,
-    RECORDED,
     apply,
     array_function,
     array_ufunc,
@@ -188,7 +187,7 @@ class ActiveValue(Active):  # noqa: PLW1641 -- scalars hash, arrays do not
     ) -> Any:
         if len(args) == 1 and not params and args[0] is self:
             rule = RULES.get(function)
-            if rule is not None and rule.kind in RECORDED and not rule.variadic:
+            if rule is not None and rule.plans:
                 return self.level.unary(rule, self)
         return array_function(function, args, params)
 

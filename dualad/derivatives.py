@@ -21,7 +21,7 @@ from dualad.forward.jvp import push
 from dualad.levels import Active, bare
 from dualad.reverse.jacobian import rows
 from dualad.reverse.vjp import Recording, pull
-from dualad.structs import Const, Tree, as_primal, leaves, map_tree, stripped
+from dualad.structs import Const, Tree, as_primal, leaves, map_trees, stripped
 
 Array = Any
 Function = Callable[..., Any]
@@ -155,7 +155,10 @@ def forward_gradient(f: Function, args: tuple[Any, ...], *, has_aux: bool) -> An
         return slope if slope.dtype == dtype else slope.astype(dtype)
 
     slopes = [
-        map_tree(delivered, arg, *((block,) if turned is None else (block, turned[i])))
+        map_trees(
+            delivered,
+            (arg, block) if turned is None else (arg, block, turned[i]),
+        )
         for i, (arg, block) in enumerate(zip(active, blocks, strict=True))
     ]
     if has_aux:

@@ -63,12 +63,7 @@ def operate(rule: Rule, x: Any, y: Any) -> Any:
 
 def call(rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any] = NOTHING) -> Any:
     """Hand a call to the highest level among its arguments."""
-    if (
-        len(args) == 1 == rule.arity
-        and rule.kind in RECORDED
-        and not rule.variadic
-        and isinstance(args[0], Active)
-    ):
+    if len(args) == 1 == rule.arity and rule.plans and isinstance(args[0], Active):
         return args[0].level.unary(rule, args[0], params)
     top: Any = None
     order = 0
@@ -77,7 +72,7 @@ def call(rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any] = NOTHING)
             top, order = x.level, x.level.order
     if top is None:
         return rule.primal(*args, **params)
-    if len(args) == 2 == rule.arity and rule.kind in RECORDED and not rule.variadic:  # noqa: PLR2004
+    if len(args) == 2 == rule.arity and rule.plans:  # noqa: PLR2004
         return top.binary(rule, *args, params)
     return getattr(top, rule.kind)(rule, args, params)
 
@@ -495,9 +490,6 @@ def array_function(
     if function in CREATORS:
         return CREATORS[function](function, args, dict(params))
     return apply(function, args, params)
-
-
-RECORDED = frozenset({"elementwise", "linear", "multilinear", "general"})
 
 
 def running() -> tuple[Level, ...]:

@@ -94,6 +94,7 @@ class Level:
     carrier = "active array"
     arguments: Any = None
     record: Any = None
+    _token: Token[tuple[Level, ...]] | None = None
 
     # What an interpreter provides; `forward` and `reverse` say how.
     unary: Any
@@ -108,7 +109,6 @@ class Level:
         if self.below:  # a context may have been copied from another thread
             self.below = tuple(b for b in self.below if b.thread == self.thread)
         self.order = len(self.below) + 1
-        self._token: Token[tuple[Level, ...]] | None = None
 
     def __enter__(self) -> Self:
         """Run: arrays of this level may be used from here on."""

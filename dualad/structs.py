@@ -7,7 +7,7 @@ and None inside a tree are shared, not differentiated.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ Array = Any
 Tree = Any
 SEQUENCES = (tuple, list)
 ndarray = np.ndarray
+F64 = np.dtype(np.float64)
 SHARED = (bool, int, str, bytes, type(None), np.bool_, np.integer, np.dtype, type)
 
 
@@ -65,77 +66,97 @@ def is_leaf(x: Any) -> bool:
     return isinstance(x, np.ndarray | np.generic | Active) and dtype.kind in "fc"
 
 
-def map_tree(  # noqa: C901, PLR0911, PLR0912 -- one branch and one return per kind of node
-    function: Callable[..., Any],
-    tree: Tree,
-    *others: Tree,
-    place: Any = 0,
-    what: str = "shadow",
-) -> Tree:
-    """Return the tree with ``function(place, leaf, *other leaves)`` for each leaf.
+def map_tree(function: Callable[[Any, Any], Any], tree: Tree, place: Any = 0) -> Tree:
+    """Return the tree with ``function(place, leaf)`` for each leaf.
 
-    ``others`` have the same structure; where one is None, so are its leaves.  Places
-    are spelled out only when somebody asks, see :func:`spelled`.
+    Places are spelled out only when somebody asks, see :func:`spelled`.
     """
     kind = tree.__class__
     if kind is ndarray and tree.dtype.kind in "fc":
-        return function(place, tree, *others)
-    if isinstance(tree, SEQUENCES):
-        if others:
-            check_structure(tree, others, place, what)
-            mapped = [
-                map_tree(
-                    function,
-                    item,
-                    *(None if o is None else o[i] for o in others),
-                    place=(place, i),
-                    what=what,
-                )
-                for i, item in enumerate(tree)
-            ]
-        else:
-            mapped = [
-                function((place, i), item)
-                if item.__class__ is ndarray and item.dtype.kind in "fc"
-                else map_tree(function, item, place=(place, i), what=what)
-                for i, item in enumerate(tree)
-            ]
-        if kind is tuple or kind is list:
-            return kind(mapped)
-        return kind(*mapped) if hasattr(tree, "_fields") else kind(mapped)
-    if isinstance(tree, dict):
-        if others:
-            check_structure(tree, others, place, what)
-            items = {
-                key: map_tree(
-                    function,
-                    item,
-                    *(None if o is None else o[key] for o in others),
-                    place=(place, key),
-                    what=what,
-                )
-                for key, item in tree.items()
-            }
-        else:
-            items = {
-                key: function((place, key), item)
-                if item.__class__ is ndarray and item.dtype.kind in "fc"
-                else map_tree(function, item, place=(place, key), what=what)
-                for key, item in tree.items()
-            }
+        return function(place, tree)
+    if kind is dict or isinstance(tree, dict):
+        items = {}
+        for key, item in tree.items():
+            inner = place, key
+            items[key] = (
+                function(inner, item)
+                if item.__class__ is ndarray and item.dtype is F64
+                else map_tree(function, item, inner)
+            )
         return items if kind is dict else with_items(tree, items)
+    if kind is list or kind is tuple or isinstance(tree, SEQUENCES):
+        mapped = []
+        for i, item in enumerate(tree):
+            inner = place, i
+            mapped.append(
+                function(inner, item)
+                if item.__class__ is ndarray and item.dtype is F64
+                else map_tree(function, item, inner)
+            )
+        return mapped if kind is list else with_sequence(tree, mapped)
     if is_leaf(tree):
-        return function(place, tree, *others)
+        return function(place, tree)
+    return shared(tree, place, lambda number: function(place, number))
+
+
+def map_trees(
+    function: Callable[..., Any],
+    trees: tuple[Tree, ...],
+    place: Any = 0,
+    what: str = "shadow",
+) -> Tree:
+    """Return the first tree with ``function(place, leaf, *others)`` for each leaf.
+
+    The other trees have the same structure; where one is None, so are its leaves.
+    """
+    tree, *others = trees
+    if isinstance(tree, dict):
+        check_structure(tree, others, place, what)
+        items = {
+            key: map_trees(
+                function,
+                (item, *(None if o is None else o[key] for o in others)),
+                (place, key),
+                what,
+            )
+            for key, item in tree.items()
+        }
+        return with_items(tree, items)
+    if isinstance(tree, SEQUENCES):
+        check_structure(tree, others, place, what)
+        mapped = [
+            map_trees(
+                function,
+                (item, *(None if o is None else o[i] for o in others)),
+                (place, i),
+                what,
+            )
+            for i, item in enumerate(tree)
+        ]
+        return with_sequence(tree, mapped)
+    if is_leaf(tree):
+        return function(place, *trees)
+    return shared(tree, place, lambda number: function(place, number, *others))
+
+
+def shared(tree: Any, place: Any, function: Callable[[float], Any]) -> Any:
+    """Return what is not differentiated inside a tree; an argument's int is a leaf."""
     if place.__class__ is not tuple:  # the argument itself
-        if kind is int:
-            return function(place, float(tree), *others)
-    elif kind is Const:
+        if tree.__class__ is int:
+            return function(float(tree))
+    elif tree.__class__ is Const:
         return tree.value
     elif isinstance(tree, SHARED) or (
         isinstance(tree, np.ndarray) and tree.dtype.kind in "biuSUmM"
     ):
         return tree
     raise NotDifferentiableError(spelled(place), tree)
+
+
+def with_sequence(tree: Any, items: list[Any]) -> Any:
+    """Return a sequence of the class of ``tree`` (a named tuple, say)."""
+    kind = type(tree)
+    return kind(*items) if hasattr(tree, "_fields") else kind(items)
 
 
 def with_items(tree: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any]:
@@ -160,7 +181,7 @@ def tied_mismatch(what: str, place: Any, x: Any, given: Any) -> ShadowMismatchEr
 
 
 def spelled(place: Any) -> str:
-    """Return a place in words: ``argument 0['layers'][1]`` for ``((0, "layers"), 1)``."""
+    """Return a place in words: ``((0, "layers"), 1)`` is ``argument 0['layers'][1]``."""
     keys: list[str] = []
     while isinstance(place, tuple):
         place, key = place
@@ -175,9 +196,7 @@ def check_empty(place: Any, tree: Tree) -> None:
         raise NotDifferentiableError(spelled(place), tree)
 
 
-def check_structure(
-    tree: Tree, others: tuple[Tree, ...], place: Any, what: str
-) -> None:
+def check_structure(tree: Tree, others: Iterable[Tree], place: Any, what: str) -> None:
     """Raise unless the other trees have the same keys or length here."""
     for other in others:
         if other is None:
@@ -288,12 +307,7 @@ def map_output(function: Any, output: Tree) -> Tree:
         items = {key: map_output(function, item) for key, item in output.items()}
         return with_items(output, items)
     if isinstance(output, tuple | list):
-        mapped = [map_output(function, item) for item in output]
-        return (
-            type(output)(*mapped)
-            if hasattr(output, "_fields")
-            else type(output)(mapped)
-        )
+        return with_sequence(output, [map_output(function, item) for item in output])
     return function(output)
 
 
@@ -307,9 +321,7 @@ def stripped(tree: Any, level: Level) -> Any:
     if isinstance(tree, dict):
         return with_items(tree, {k: stripped(v, level) for k, v in tree.items()})
     if isinstance(tree, tuple | list):
-        if hasattr(tree, "_fields"):
-            return type(tree)(*(stripped(v, level) for v in tree))
-        return type(tree)(stripped(v, level) for v in tree)
+        return with_sequence(tree, [stripped(v, level) for v in tree])
     return without_active(tree)
 
 
@@ -342,8 +354,7 @@ def primal(x: Tree) -> Tree:
     if isinstance(x, dict):
         return with_items(x, {key: primal(item) for key, item in x.items()})
     if isinstance(x, tuple | list):
-        items = [primal(item) for item in x]
-        return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+        return with_sequence(x, [primal(item) for item in x])
     return x
 
 

@@ -21,6 +21,7 @@ from dualad.structs import (
     leaves,
     map_output,
     map_tree,
+    map_trees,
     twin,
 )
 
@@ -89,7 +90,7 @@ def check_repeated(value: Tree, again: Tree) -> None:
         if not np.array_equal(bare(x), bare(y), equal_nan=True):
             raise UnrepeatableFunctionError
 
-    map_tree(check, stripped_output(value), stripped_output(again), place="output")
+    map_trees(check, (stripped_output(value), stripped_output(again)), "output")
 
 
 def stripped_output(output: Tree) -> Tree:
@@ -160,4 +161,4 @@ def block(which: int, arg: Any, args: tuple[Any, ...], runs: list[Tree]) -> Tree
 
         return map_tree(for_leaf, arg)
 
-    return map_tree(for_output, runs[0], *runs[1:], place="output")
+    return map_trees(for_output, tuple(runs), "output")

@@ -18,7 +18,7 @@ from dualad.structs import (
     fitting,
     is_leaf,
     map_output,
-    map_tree,
+    map_trees,
     tied_mismatch,
     without_active,
 )
@@ -46,18 +46,15 @@ def push(
     with level:
         lifted, lifters = [], []
         for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
-            place = f"argument {i}"
             if isinstance(primal, Const):
-                constants.append((place, primal.value))
+                constants.append((f"argument {i}", primal.value))
                 lifted.append(primal.value)
                 continue
             lifter = Lifter(level, leaves, in_place=in_place)
             lifters.append(lifter)
             if not is_leaf(primal) and not tree_leaves(primal):
-                check_empty(place, primal)
-            lifted.append(
-                map_tree(lifter.lift, primal, tangent, place=place, what="tangent")
-            )
+                check_empty(i, primal)
+            lifted.append(map_trees(lifter.lift, (primal, tangent), i, "tangent"))
         level.arguments = f, leaves, constants
         output = f(*lifted)
         for lifter in lifters:

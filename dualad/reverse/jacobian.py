@@ -10,7 +10,7 @@ import numpy as np
 
 from dualad.levels import bare
 from dualad.reverse.vjp import Recording, pull
-from dualad.structs import Tree, as_primal, is_leaf, map_output, map_tree
+from dualad.structs import Tree, as_primal, is_leaf, map_output, map_trees
 
 Array = Any
 
@@ -66,7 +66,7 @@ def row(recording: Recording, place: int, z: Any, k: int) -> list[Tree]:
         return by_real
     by_imag = pull(recording, unit(recording, place, k, 1j))
     return [
-        map_tree(lambda _, x, y: x + 1j * y, real, imag)
+        map_trees(lambda _, x, y: x + 1j * y, (real, imag))
         for real, imag in zip(by_real, by_imag, strict=True)
     ]
 
@@ -99,4 +99,4 @@ def stacked(i: int, arg: Tree, table: Table) -> Tree:
             return np.zeros(shape + np.shape(x), bare(as_primal(x)).dtype)
         return np.reshape(np.stack(rows), shape + np.shape(x))
 
-    return map_tree(stack, arg, *found)
+    return map_trees(stack, (arg, *found))

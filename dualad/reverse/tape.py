@@ -18,7 +18,7 @@ goes when the call returns.  Views leave no step: their shadows are views.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from threading import get_ident
 from typing import Any
 
@@ -78,6 +78,7 @@ from dualad.rules.views import copied, indexed
 
 Array = Any
 Step = tuple[Any, ...]
+Leaf = tuple[Any, Any, Any, Any, Any, Any]
 GATHERED = RULES[gathered]
 INDEXED = RULES[indexed]
 
@@ -91,15 +92,15 @@ class Tape(Level):
     check_constants = True
     constants: Constants | None = None
     arguments: Any = None
-    leaves: list[Any] = []  # noqa: RUF012 -- see `Recording`; never changed here
+    leaves: list[Leaf]  # of the arguments; `Recording` says what they are
     marked = 0
     hushed: Any = None
     undone: list[Write] | None = None
-    written: Set[Any] = frozenset()  # the owners of memory that f wrote into
+    written: set[Any] | None = None  # the owners of memory that f wrote into
 
     def __init__(self) -> None:
         """Start an empty record."""
-        super().__init__()
+        Level.__init__(self)
         self.steps: list[Step] = []
         self.record: Any = self.steps.append
         self.pull = pull_any if self.below else pull_real
@@ -147,13 +148,15 @@ class Tape(Level):
                 pull = pull_rule
             else:
                 return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
-            active = fresh_array(z, self)
+            active: Any = fresh_array(z, self)
         elif z.__class__ is float64 and rule.kind != "elementwise":
             pull = pull_rule
             active = fresh_scalar(z, self)
         else:
             return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
-        self.record((pull, active.shadow, kept_z, kept, shadows, formulas, rule, params))
+        self.record(
+            (pull, active.shadow, kept_z, kept, shadows, formulas, rule, params)
+        )
         return active
 
     def binary(
@@ -195,7 +198,9 @@ class Tape(Level):
             active = fresh_array(z, self)
         else:
             return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
-        self.record((pull, active.shadow, kept_z, kept, shadows, formulas, rule, params))
+        self.record(
+            (pull, active.shadow, kept_z, kept, shadows, formulas, rule, params)
+        )
         return active
 
     def elementwise(
@@ -249,7 +254,7 @@ class Tape(Level):
         pull = pull_any if rule.kind == "elementwise" else pull_rule
         if z.__class__ is float64:
             if pull is pull_any and not self.below and are_numbers(shadows):
-                active = fresh_scalar(z, self)
+                active: Any = fresh_scalar(z, self)
                 x, y = (*shadows, None)[:2]
                 formula_x, formula_y = (*formulas, None)[:2]
                 self.record(
@@ -282,7 +287,9 @@ class Tape(Level):
             if pull is pull_any and z.size >= LARGE:
                 pull = pull_large
         active = self.new(z)
-        self.record((pull, active.shadow, kept_z, kept, shadows, formulas, rule, params))
+        self.record(
+            (pull, active.shadow, kept_z, kept, shadows, formulas, rule, params)
+        )
         return active
 
     def alias(
@@ -372,10 +379,10 @@ class Tape(Level):
     def perform(self, write: Write, action: Any) -> None:
         """Record a write, then do it; one that fails leaves no record."""
         owner = write.shadow.owner
+        if self.written is None:
+            self.written = set()
         is_first = owner not in self.written
         self.record((pull_write, write))
-        if self.written.__class__ is frozenset:
-            self.written = set()
         self.written.add(owner)
         try:
             action()

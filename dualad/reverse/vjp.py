@@ -19,7 +19,7 @@ from dualad.levels import RUNNING, Active, bare
 from dualad.reverse.constants import SMALL, state_of
 from dualad.reverse.shadow import Shadow, shadow_dtype
 from dualad.reverse.shadowed import ShadowedScalar, fresh_array, fresh_scalar
-from dualad.reverse.tape import NestedTape, Tape
+from dualad.reverse.tape import Leaf, NestedTape, Tape
 from dualad.rules.views import copied
 from dualad.structs import (
     Const,
@@ -29,6 +29,7 @@ from dualad.structs import (
     check_given,
     fitting,
     map_tree,
+    map_trees,
     spelled,
     stripped,
     tied_mismatch,
@@ -50,6 +51,8 @@ class Recording:
     """
 
     elsewhere: tuple[tuple[Array, Array, bool], ...] = ()  # see `use_given`
+    leaves: list[Leaf]  # see `lift`
+    shadows: tuple[Any, ...] | None = None  # the caller's, one tree per argument
     copies = False
     is_plain = True  # all leaves are dense float64 arrays: no conversion at the end
     watched: tuple[Array, ...] = ()  # inputs that are used in place, not copied
@@ -65,35 +68,21 @@ class Recording:
         check_constants: bool = True,
     ) -> None:
         """Run ``f``; ``shadows`` are the caller's, one tree per argument."""
-        kind = NestedTape if RUNNING.get() else Tape
-        self.tape = tape = kind()
-        tape.leaves = self.leaves = []
+        self.tape = tape = NestedTape() if RUNNING.get() else Tape()
+        self.leaves = tape.leaves = []
+        self.args: list[Any] = []
+        self.constants: list[tuple[str, Any]] = []
         if not check_constants:
             tape.check_constants = False
         if copies:
             self.copies = True
-        self.args: list[Any] = []
-        constants: list[tuple[str, Any]] = []
-        lifted: list[Any] = []
+        if shadows is not None:
+            self.shadows = shadows
         with tape:
+            lifted = []
             for i, arg in enumerate(args):
-                if arg.__class__ is Const:
-                    constants.append((f"argument {i}", arg.value))
-                    lifted.append(arg.value)
-                    continue
-                before = len(self.leaves)
-                self.known: dict[int, Any] = {}
-                self.given: dict[int, Any] = {}
-                if shadows is not None:
-                    lifted.append(map_tree(self.lift_any, arg, shadows[i], place=i))
-                elif copies:
-                    lifted.append(map_tree(self.lift_any, arg, place=i))
-                else:
-                    lifted.append(map_tree(self.lift, arg, place=i))
-                self.args.append(arg)
-                if len(self.leaves) == before:
-                    check_empty(i, arg)
-            tape.arguments = f, self.leaves, constants
+                lifted.append(self.lift_argument(i, arg))
+            tape.arguments = f, self.leaves, self.constants
             if not copies:
                 self.output = f(*lifted)
                 return
@@ -105,6 +94,23 @@ class Recording:
             for x in self.watched:
                 tape.keeper().watch(x)
 
+    def lift_argument(self, i: int, arg: Any) -> Any:
+        """Return an argument with all its leaves lifted, or the value of a Const."""
+        if arg.__class__ is Const:
+            self.constants.append((f"argument {i}", arg.value))
+            return arg.value
+        self.args.append(arg)
+        self.known: dict[int, Any] = {}
+        before = len(self.leaves)
+        if self.shadows is not None:
+            self.given: dict[int, Any] = {}
+            lifted = map_trees(self.lift_any, (arg, self.shadows[i]), i)
+        else:
+            lifted = map_tree(self.lift_any if self.copies else self.lift, arg, i)
+        if len(self.leaves) == before:
+            check_empty(i, arg)
+        return lifted
+
     def lift(self, place: Any, x: Any) -> Any:
         """Return a leaf as a shadowed array; one that is tied is the same again.
 
@@ -114,15 +120,12 @@ class Recording:
         """
         if x.__class__ is not ndarray or x.dtype is not F64 or not x.flags.forc:
             return self.lift_any(place, x)
-        key = id(x)
-        if key in self.known:
-            active = self.known[key]
-            state = None
-        else:
+        state = None
+        active: Any = self.known.get(id(x))
+        if active is None:
             tape = self.tape
-            active = self.known[key] = fresh_array(x, tape)
+            active = self.known[id(x)] = fresh_array(x, tape)
             active.shadow.captured = True  # its memory existed before the call
-            state = None
             if tape.check_constants:
                 state = x.tobytes() if x.nbytes <= SMALL else state_of(x)
         self.leaves.append((active.shadow, None, x, x, place, state))
@@ -143,25 +146,19 @@ class Recording:
             scalar = fresh_scalar(primal, self.tape)
             self.leaves.append((scalar.shadow, None, None, None, place, None))
             return scalar
-        active = self.known.get(id(x))
+        active: Any = self.known.get(id(x))
         state = None
         original = primal
-        if active is not None and x_bar is not self.given.get(id(x)):
-            raise tied_mismatch("shadow", place, x, x_bar)
-        if active is None:
-            self.given[id(x)] = x_bar
-            if self.copies and isinstance(primal, Active):
-                # An array of a lower level keeps its layout only if it is dense; the
-                # others we use as they are, and watch.
-                if bare(primal).flags.forc:
-                    primal = copied(primal, order="K")
-                else:
-                    self.watched += (bare(primal),)
-            elif self.copies:
-                primal = twin(primal)
-                primal.flags.writeable = original.flags.writeable
+        if active is not None:
+            if self.shadows is not None and x_bar is not self.given[id(x)]:
+                raise tied_mismatch("shadow", place, x, x_bar)
+        else:
+            if self.copies:
+                primal = self.own(primal)
             active = self.known[id(x)] = fresh_array(primal, self.tape)
             active.shadow.captured = True
+            if self.shadows is not None:
+                self.given[id(x)] = x_bar
             if x_bar is not None:
                 self.use_given(active.shadow, x_bar, place)
             if self.tape.check_constants and primal is x and type(x) is ndarray:
@@ -170,10 +167,24 @@ class Recording:
         self.leaves.append(leaf)
         return active
 
+    def own(self, primal: Array) -> Array:
+        """Return an input in memory of our own, laid out as the caller's."""
+        if not isinstance(primal, Active):
+            copy = twin(primal)
+            copy.flags.writeable = primal.flags.writeable
+            return copy
+        # An array of a lower level keeps its layout only if it is dense; the others
+        # we use as they are, and watch.
+        if bare(primal).flags.forc:
+            return copied(primal, order="K")
+        self.watched += (bare(primal),)
+        return primal
+
     def write_back(self) -> None:
         """Leave in the caller's arrays what ``f`` wrote into our copies."""
+        written = self.tape.written or ()
         for shadow, _, ours, theirs, *_ in self.leaves:
-            if shadow in self.tape.written and ours is not theirs:
+            if shadow in written and ours is not theirs:
                 theirs[...] = ours
 
     def value(self) -> Tree:
@@ -230,7 +241,8 @@ class Recording:
 
     def delivered(self, shadow: Any) -> Array:
         """Return the cotangent of one input, in its dtype; zeros if nothing came."""
-        like, memory = shadow.like, shadow.memory
+        memory = shadow.memory
+        like = shadow.like
         if memory is None:
             zeros = np.zeros_like(bare(like))
             memory = zeros if isinstance(bare(like), np.ndarray) else zeros[()]
@@ -292,7 +304,7 @@ def pull(recording: Recording, cotangent: Tree) -> list[Tree]:
                 )
             seeds.append((z, z_bar))
 
-    map_tree(fit, recording.output, cotangent, place="the output", what="cotangent")
+    map_trees(fit, (recording.output, cotangent), "the output", "cotangent")
     recording.reset()
     try:
         for z, z_bar in seeds:

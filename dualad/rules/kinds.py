@@ -271,9 +271,7 @@ C_FUNCTIONS: dict[Function, tuple[str, ...]] = {
 }
 
 
-def plans_of(
-    formulas: tuple[Any, ...], count: int, skip: int
-) -> tuple[Plan, ...]:
+def plans_of(formulas: tuple[Any, ...], count: int, skip: int) -> tuple[Plan, ...]:
     """Say, for each set of active arguments (a bit mask), what the way back needs.
 
     Which formulas (None if an active argument has none), and what they read: only
