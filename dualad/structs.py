@@ -181,7 +181,7 @@ def tied_mismatch(what: str, place: Any, x: Any, given: Any) -> ShadowMismatchEr
 
 
 def spelled(place: Any) -> str:
-    """Return a place in words: ``((0, "layers"), 1)`` is ``argument 0['layers'][1]``."""
+    """Return a place in words: ``((0, "w"), 1)`` is ``argument 0['w'][1]``."""
     keys: list[str] = []
     while isinstance(place, tuple):
         place, key = place
