@@ -32,7 +32,7 @@ def flattened(arrays: list[Any], shape: tuple[int, ...]) -> list[Any] | None:
                 return None
             flat.append(x)
         elif plain.shape == shape and plain.flags.c_contiguous:
-            flat.append(x.reshape(-1))
+            flat.append(x if plain.ndim == 1 else x.reshape(-1))
         else:
             return None
     return flat

@@ -92,6 +92,7 @@ class Level:
     """One running derivative; its ``order`` is how many run around it, plus one."""
 
     carrier = "active array"
+    keeps_slopes = False  # results keep what a sweep above will ask for again
     arguments: Any = None
     record: Any = None
     _token: Token[tuple[Level, ...]] | None = None
@@ -149,28 +150,29 @@ class Level:
         raise NotImplementedError
 
 
-ENTRIES = (
-    "unary",
-    "binary",
-    "elementwise",
-    "linear",
-    "multilinear",
-    "general",
-    "alias",
-    "read",
-    "write",
-    "add_at",
-    "add_into",
-)
+RULED = ("unary", "binary", "elementwise", "linear", "multilinear", "general", "alias")
+OTHERS = ("read", "write", "add_at", "add_into")
 
 
 def nested(base: type[L]) -> type[L]:
     """Return a level class for use above others: it works with only those running.
 
     A rule that says ``np.zeros_like(x)`` then makes an array of the levels below, not
-    of the level that is interpreting the rule.  A lone level needs no such care, and
-    does not pay for it.
+    of the level that is interpreting the rule.  A rule with formulas for this case is
+    taken with those.  A lone level needs no such care, and does not pay for it.
     """
+
+    def ruled(name: str) -> Any:
+        method = getattr(base, name)
+
+        def entry(self: L, rule: Any, *args: Any, **params: Any) -> Any:
+            token = RUNNING.set(self.below)
+            try:
+                return method(self, rule.nested or rule, *args, **params)
+            finally:
+                RUNNING.reset(token)
+
+        return entry
 
     def lowered(name: str) -> Any:
         method = getattr(base, name)
@@ -184,7 +186,8 @@ def nested(base: type[L]) -> type[L]:
 
         return entry
 
-    entries = {name: lowered(name) for name in ENTRIES}
+    entries = {name: ruled(name) for name in RULED}
+    entries |= {name: lowered(name) for name in OTHERS}
     return type(f"Nested{base.__name__}", (base,), entries)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import dualad as ad
+from dualad.forward.dual import DualLevel
 from tests import numeric
 
 Function = Callable[[Any], Any]
@@ -251,3 +253,99 @@ def test_gradient_descent_inside() -> None:
     numeric.assert_close(ad.gradient(last, np.array([1.0, 2.0, 3.0])), want)
     got = ad.gradient(last, np.array([1.0, 2.0, 3.0]), mode="forward")
     numeric.assert_close(got, want)
+
+
+# --- partials that are kept for the second derivative ------------------------------
+
+# A function and its next three derivatives.
+FAMILIES = {
+    "sin": (np.sin, np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x)),
+    "cos": (np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x), np.sin),
+    "sinh": (np.sinh, np.cosh, np.sinh, np.cosh),
+    "cosh": (np.cosh, np.sinh, np.cosh, np.sinh),
+}
+SHAPES = [(), (5,), (3, 4), (1 << 17,), (2, 1 << 16)]
+
+
+def point(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return where, and a direction."""
+    x = np.linspace(-1.2, 1.4, int(np.prod(shape))).reshape(shape)
+    return x, np.cos(3.0 * x)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+class TestKeptSlopes:
+    """What a dual level computed for the tangent serves the sweep above it."""
+
+    @pytest.mark.parametrize("shape", SHAPES, ids=str)
+    def test_second_order(
+        self, name: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The Hessian of sum(f(x)) is the diagonal of f2(x); f1 is computed once."""
+        f, _, f2, _ = FAMILIES[name]
+        kept: list[Any] = []
+        look = DualLevel.kept_slope
+
+        def noting(self: DualLevel, y: Any) -> Any:
+            kept.append(look(self, y))
+            return kept[-1]
+
+        monkeypatch.setattr(DualLevel, "kept_slope", noting)
+        x, v = point(shape)
+        found = ad.hvp(lambda x: np.sum(f(x)), x, v)
+        np.testing.assert_allclose(found, f2(x) * v, rtol=1e-13)
+        assert kept
+        assert shape == () or all(slope is not None for slope in kept)
+
+    @pytest.mark.parametrize("shape", SHAPES[1:], ids=str)
+    def test_output_is_overwritten(self, name: str, shape: tuple[int, ...]) -> None:
+        """Afterwards y is x f(x): in all f(x)^2 + x f(x)."""
+        f, f1, f2, _ = FAMILIES[name]
+
+        def overwriting(x: Any) -> Any:
+            y = f(x)
+            t = np.sum(y * y)
+            y *= x
+            return t + np.sum(y)
+
+        x, v = point(shape)
+        second = 2 * f1(x) ** 2 + 2 * f(x) * f2(x) + 2 * f1(x) + x * f2(x)
+        found = ad.hvp(overwriting, x, v)
+        np.testing.assert_allclose(found, second * v, rtol=1e-12, atol=1e-12)
+
+    @pytest.mark.parametrize("shape", SHAPES[1:], ids=str)
+    def test_argument_is_overwritten(self, name: str, shape: tuple[int, ...]) -> None:
+        """The argument is written between two uses: in all f(x) + f(x^2 / 2)."""
+        f, f1, f2, _ = FAMILIES[name]
+
+        def overwriting(x: Any) -> Any:
+            t = np.sum(f(x))
+            x *= x
+            x *= 0.5
+            return t + np.sum(f(x))
+
+        x, v = point(shape)
+        second = f2(x) + f1(x**2 / 2) + x**2 * f2(x**2 / 2)
+        found = ad.hvp(overwriting, x.copy(), v)
+        np.testing.assert_allclose(found, second * v, rtol=1e-12, atol=1e-12)
+
+    @pytest.mark.parametrize("shape", SHAPES[:3], ids=str)
+    @pytest.mark.parametrize(
+        "modes", list(itertools.product("fr", repeat=3)), ids="".join
+    )
+    def test_third_order(
+        self, name: str, shape: tuple[int, ...], modes: tuple[str, ...]
+    ) -> None:
+        """A view of the output, in every combination of modes."""
+        f, _, _, f3 = FAMILIES[name]
+
+        def value(t: Any) -> Any:
+            y = f(t + np.zeros(shape))
+            return np.sum(y.reshape(-1)[::-1] if shape else y)
+
+        slope: Any = value
+        for mode in modes:
+            operator = ad.derivative if mode == "f" else ad.gradient
+            slope = functools.partial(operator, slope)
+        expected = np.prod(shape) * f3(0.7)
+        np.testing.assert_allclose(slope(0.7), expected, rtol=1e-12)

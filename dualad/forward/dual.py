@@ -27,6 +27,7 @@ from dualad.levels import (
     Active,
     Level,
     bare,
+    is_array,
     laid_out_like,
     nested,
     overlaps_itself,
@@ -48,16 +49,23 @@ INDEXED = RULES[indexed]
 
 
 class DualArray(ActiveArray):
-    """An array and its tangent."""
+    """An array and its tangent.
 
-    __slots__ = ("level", "primal", "tangent")
+    One that a tape above has from a function whose rule says so (`kinds.slope`) also
+    keeps the partial derivative that made its tangent: the sweep asks for it again.
+    """
+
+    __slots__ = ("level", "primal", "slope", "tangent")
     level: DualLevel
 
-    def __init__(self, primal: Any, tangent: Any, level: Any) -> None:
+    def __init__(
+        self, primal: Any, tangent: Any, level: Any, slope: Array | None = None
+    ) -> None:
         """Tie a primal to its tangent."""
         self.primal = primal
         self.tangent = tangent
         self.level = level
+        self.slope = slope
 
 
 class DualScalar(ActiveScalar):
@@ -83,6 +91,7 @@ class DualLevel(Level):
         super().__init__()
         self.width = width
         self.arguments: Any = None
+        self.keeps_slopes = False  # for a tape above
 
     # --- the kinds ----------------------------------------------------------------
 
@@ -106,19 +115,41 @@ class DualLevel(Level):
         if self.thread != get_ident():
             raise self.escaped()
         primals, tangents = self.parted(args)
-        z = rule.evaluate(*primals)
+        z = self.kept_slope(args[0]) if rule.is_slope else None
+        if z is None:
+            z = rule.evaluate(*primals)
         if z.__class__ is complex:  # 1j * np.float64(2.0) gives Python's
             z = np.complex128(z)
-        if z.__class__ is np.ndarray and z.size >= LARGE and not self.below:
-            z_dot = self.pushed_in_blocks(rule, z, primals, tangents)
-            if z_dot is not None:
-                return DualArray(z, z_dot, self)
         if is_object(z):
             raise object_result(rule)
+        keeps = self.keeps_slopes and rule.nested is not None and is_array(z)
+        if z.__class__ is np.ndarray and z.size >= LARGE and not self.below:
+            slope = np.empty_like(z) if keeps else None
+            z_dot = self.pushed_in_blocks(rule, z, primals, tangents, slope)
+            if z_dot is not None:
+                return DualArray(z, z_dot, self, slope)
+        if keeps:
+            return self.with_slope(rule, z, primals[0], tangents[0])
         z_dot, is_new = self.pushed(rule, z, primals, tangents)
         if z_dot is None:
             return z
         return self.new(z, z_dot, is_new=is_new)
+
+    def kept_slope(self, y: Any) -> Array | None:
+        """Return the partial derivative that made the tangent of ``y``, if kept."""
+        is_ours = y.__class__ is DualArray and y.level is self
+        return y.slope if is_ours else None
+
+    def with_slope(self, rule: Rule, z: Array, x: Array, x_dot: Array) -> DualArray:
+        """Return the dual array of ``z``, which keeps its partial derivative."""
+        partial: Any = rule.partials[0]
+        times = strong if rule.singular else np.multiply
+        with np.errstate(all="ignore"):
+            slope = partial(z, x)
+            z_dot = times(x_dot, slope)
+        dual = self.new(z, z_dot, is_new=True)
+        dual.slope = slope
+        return dual
 
     def pushed(
         self, rule: Rule, z: Array, primals: list[Any], tangents: list[Any]
@@ -151,11 +182,17 @@ class DualLevel(Level):
         return z_dot, is_new
 
     def pushed_in_blocks(
-        self, rule: Rule, z: Array, primals: list[Any], tangents: list[Any]
+        self,
+        rule: Rule,
+        z: Array,
+        primals: list[Any],
+        tangents: list[Any],
+        slope: Array | None = None,
     ) -> Array | None:
         """Return the tangent of a large result, computed block by block, or None.
 
-        Does what :meth:`pushed` does for one direction; partials stay in the cache.
+        Does what :meth:`pushed` does for one direction; partials stay in the cache,
+        unless there is a ``slope`` to be filled.
         """
         active = [
             (x_dot, partial)
@@ -169,12 +206,15 @@ class DualLevel(Level):
         times = strong if rule.singular else np.multiply
         z_dot = np.empty(z.shape, z.dtype)
         whole = z_dot.reshape(-1)
+        kept = None if slope is None else slope.reshape(-1)
         with np.errstate(all="ignore"):
             for block in blocks(z.size):
                 parts = [cut(x, block) for x in flat]
                 for i, (_, partial) in enumerate(active):
                     x_dot = cut(directions[i], block)
                     factor = partial(*parts) if callable(partial) else partial
+                    if kept is not None:
+                        kept[block] = factor
                     if i == 0:
                         whole[block] = times(x_dot, factor)
                     else:
@@ -255,7 +295,8 @@ class DualLevel(Level):
         if type(base) is np.ndarray and (
             np.may_share_memory(plain, base) or plain.size == 0
         ):
-            return DualArray(view, self.seen(x.tangent, rule, params), self)
+            slope = None if x.slope is None else rule.primal(x.slope, **params)
+            return DualArray(view, self.seen(x.tangent, rule, params), self, slope)
         # NumPy copied: copy first, then both parts can be views.
         order = params.get("order") or "C"
         return self.alias(rule, (copied(x, order=order),), params)
@@ -270,9 +311,9 @@ class DualLevel(Level):
         if not isinstance(part, np.ndarray | ActiveArray):
             return DualScalar(part, self.element(x.tangent, index), self)
         if np.may_share_memory(bare(part), bare(x.primal)) or part.size == 0:
-            return DualArray(
-                part, self.seen(x.tangent, INDEXED, {"index": index}), self
-            )
+            tangent = self.seen(x.tangent, INDEXED, {"index": index})
+            slope = None if x.slope is None else x.slope[index]
+            return DualArray(part, tangent, self, slope)
         return self.linear(GATHERED, (x,), {"index": index})
 
     def write(self, x: Any, index: Any, value: Any) -> None:

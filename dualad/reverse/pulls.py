@@ -6,6 +6,7 @@ has come to the output, and gives every argument its contribution.
 
 from __future__ import annotations
 
+import operator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -92,13 +93,20 @@ def planned(tape: Tape, step: Step, shape: tuple[int, ...]) -> Any:
     if not rule.is_quiet and tape.hushed is None:
         tape.hush()
     flat = flattened([z, *arrays], shape) or ()
-    plain_times = strong_on_plain if rule.singular else multiply
-    times = strong if rule.singular and tape.below else plain_times
+    if tape.below:
+        times = strong if rule.singular else operator.mul
+    else:
+        times = strong_on_plain if rule.singular else multiply
+    parts: list[Any] = []
+    place: slice | None = None
 
     def contribution(part: Array, i: int, block: slice) -> Array:
+        nonlocal parts, place
         partial = formulas[i]
         if callable(partial):
-            added = times(part, conjugated(partial(*(cut(x, block) for x in flat))))
+            if block is not place:
+                place, parts = block, [cut(x, block) for x in flat]
+            added = times(part, conjugated(partial(*parts)))
         else:
             added = part * partial
         if is_complex(added) and not is_complex(shadows[i].like):

@@ -103,7 +103,10 @@ class Tape(Level):
         Level.__init__(self)
         self.steps: list[Step] = []
         self.record: Any = self.steps.append
-        self.pull = pull_any if self.below else pull_real
+        self.pull = pull_real
+        if self.below:
+            self.pull = pull_any
+            self.below[-1].keeps_slopes = True
         self.debug = DEBUG.get()
         if self.debug is not None:
             self.lines: list[str] = []

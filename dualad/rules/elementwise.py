@@ -21,6 +21,7 @@ from dualad.rules.kinds import (
     is_complex,
     linear,
     overridable,
+    slope,
 )
 
 Array = Any
@@ -198,6 +199,14 @@ linear(np.conjugate,        lambda y_bar, y, x: np.conjugate(y_bar))
 general(np.absolute,
         pushforwards=(      lambda x_dot, y, x: real(conjugated(unit(y, x)) * x_dot),),
         pullbacks=(         lambda y_bar, y, x: y_bar * unit(y, x),))
+
+
+# --- second derivatives that need nothing new -------------------------------------
+
+slope(np.sin,               lambda z, y, x: -y,                     is_quiet=True)
+slope(np.cos,               lambda z, y, x: -y,                     is_quiet=True)
+slope(np.sinh,              lambda z, y, x: y,                      singular=True)
+slope(np.cosh,              lambda z, y, x: y,                      singular=True)
 # fmt: on
 
 

@@ -22,7 +22,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,8 @@ class Rule:
     plans: tuple[Plan, ...] = ()  # by the active arguments, a bit mask
     is_quiet: bool = True  # the formulas warn only where the function does
     evaluate: Function = NotImplemented  # the quickest way to the same values
+    nested: Rule | None = None  # for where other levels run below, see `slope`
+    is_slope: bool = False  # its first argument knows the result, perhaps
 
     @property
     def name(self) -> str:
@@ -135,6 +137,28 @@ def elementwise(
         is_quiet=is_quiet or not any(map(callable, partials)),
         evaluate=OPERATORS.get(function, function),
     )
+
+
+def slope(function: Function, second: Partial, **facts: bool) -> None:
+    """Say what the partial of a function of one array has for a derivative by ``x``.
+
+    ``second(z, y, x)`` may use the output ``y`` of the function and its partial ``z``.
+    Where other levels run below, they differentiate the partial, too; it is then a
+    function with this rule, and a level that has computed it once may keep it.
+    """
+    rule = RULES[function]
+    (partial,) = rule.partials
+
+    @overridable
+    def slope_of(y: Array, x: Array) -> Array:
+        return partial(y, x)  # type: ignore[operator,misc]  # not a number
+
+    slope_of.__name__ = f"slope of {name_of(function)}"
+    elementwise(slope_of, None, second, **facts)
+    RULES[slope_of] = replace(RULES[slope_of], is_slope=True)
+    plans = plans_of((slope_of,), 1 + rule.arity, 0)
+    nested = replace(rule, partials=(slope_of,), formulas=(slope_of,), plans=plans)
+    RULES[function] = replace(rule, nested=nested)
 
 
 def linear(
