@@ -30,13 +30,31 @@ Step = tuple[Any, ...]
 multiply = np.multiply
 
 
-def pull_real(tape: Tape, step: Step) -> None:
-    """Pull an elementwise step whose cotangent is a plain float64 array.
+def pull_real_one(tape: Tape, step: Step) -> None:
+    """Pull a function of one array whose cotangent is a plain float64 array.
 
-    The twin of :func:`pull_any` for the usual case.  The cotangent is needed no more
-    afterwards and nobody else holds it, so the last contribution takes its memory.
+    The twin of :func:`pull_any` for the usual case, as :func:`pull_real_two` is.  The
+    cotangent is needed no more afterwards and nobody else holds it, so the (last)
+    contribution takes its memory.
     """
-    _, z_shadow, z, arrays, shadows, formulas, rule, _ = step
+    _, z_shadow, z, (a,), (shadow,), (partial,), rule, _ = step
+    z_bar = z_shadow.memory
+    if z_bar is None:
+        return
+    z_shadow.memory = None
+    if not rule.is_quiet and tape.hushed is None:
+        tape.hush()
+    if partial.__class__ is not FunctionType:
+        shadow.receive(z_bar if partial == 1 else z_bar * partial)
+    elif rule.singular:
+        shadow.receive(strong_on_plain(z_bar, partial(z, a)))
+    else:
+        shadow.receive(multiply(z_bar, partial(z, a), z_bar))
+
+
+def pull_real_two(tape: Tape, step: Step) -> None:
+    """Pull a function of two arrays whose cotangent is a plain float64 array."""
+    _, z_shadow, z, (a, b), shadows, formulas, rule, _ = step
     z_bar = z_shadow.memory
     if z_bar is None:
         return
@@ -47,7 +65,7 @@ def pull_real(tape: Tape, step: Step) -> None:
     for shadow, partial in zip(shadows, formulas):  # noqa: B905 -- strict takes time
         left -= 1
         if partial.__class__ is FunctionType:
-            factor = partial(z, *arrays)
+            factor = partial(z, a, b)
             if rule.singular:
                 shadow.receive(strong_on_plain(z_bar, factor))
             elif factor.__class__ is float:
@@ -193,10 +211,33 @@ def pull_rule(tape: Tape, step: Step) -> None:
         tape.hush()
     below = tape.below
     for shadow, pullback in zip(shadows, formulas):  # noqa: B905 -- strict takes time
-        if params:
-            shadow.accumulate(pullback(z_bar, z, *arrays, **params), below)
-        else:
-            shadow.accumulate(pullback(z_bar, z, *arrays), below)
+        shadow.accumulate(pullback(z_bar, z, *arrays, **params), below)
+
+
+def pull_rule_one(tape: Tape, step: Step) -> None:
+    """Do the same for a function of one array without parameters: a shorter call."""
+    _, z_shadow, z, (a,), (shadow,), (pullback,), rule, _ = step
+    z_bar = z_shadow.memory
+    if z_bar is None:
+        return
+    z_shadow.memory = None
+    if not rule.is_quiet and tape.hushed is None:
+        tape.hush()
+    shadow.accumulate(pullback(z_bar, z, a), tape.below)
+
+
+def pull_rule_two(tape: Tape, step: Step) -> None:
+    """Do the same for a function of two arrays without parameters."""
+    _, z_shadow, z, (a, b), shadows, formulas, rule, _ = step
+    z_bar = z_shadow.memory
+    if z_bar is None:
+        return
+    z_shadow.memory = None
+    if not rule.is_quiet and tape.hushed is None:
+        tape.hush()
+    below = tape.below
+    for shadow, pullback in zip(shadows, formulas):  # noqa: B905 -- strict takes time
+        shadow.accumulate(pullback(z_bar, z, a, b), below)
 
 
 def pull_read(tape: Tape, step: Step) -> None:

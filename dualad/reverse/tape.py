@@ -2,15 +2,17 @@
 
 A step is a tuple that starts with the function that pulls it:
 
-    (pull_real, z_shadow, z, arrays, shadows, formulas, rule, params)
-                                                          elementwise, float64
-    (pull_any, ..., the same fields)                          elementwise, the rest
-    (pull_large, ..., the same fields)                        elementwise, in blocks
+    (pull_any, z_shadow, z, arrays, shadows, formulas, rule, params)     elementwise
+    (pull_real_one, ...)    the same: one array, float64
+    (pull_real_two, ...)    the same: two arrays, float64
+    (pull_large, ...)       the same, in blocks
+    (pull_rule, ...)        the same fields, all other kinds
+    (pull_rule_one, ...)    the same: one array, no parameters
+    (pull_rule_two, ...)    the same: two arrays, no parameters
     (pull_number, z_shadow, z, arrays, rule, x_shadow, partial_x, y_shadow, partial_y)
-    (pull_rule, ..., the same fields)                         all other kinds
-    (pull_read, z_shadow, x_shadow, index)             one element, in O(1)
-    (pull_write, write)                                see `writes`
-    (pull_leaf, shadow)                                an array made by np.zeros_like
+    (pull_read, z_shadow, x_shadow, index)      one element, in O(1)
+    (pull_write, write)                         see `writes`
+    (pull_leaf, shadow)                         an array made by np.zeros_like
 
 Steps hold primals and shadows, never active arrays: no reference cycles, so memory
 goes when the call returns.  Views leave no step: their shadows are views.
@@ -48,8 +50,11 @@ from dualad.reverse.pulls import (
     pull_leaf,
     pull_number,
     pull_read,
-    pull_real,
+    pull_real_one,
+    pull_real_two,
     pull_rule,
+    pull_rule_one,
+    pull_rule_two,
 )
 from dualad.reverse.shadow import ViewShadow
 from dualad.reverse.shadowed import (
@@ -88,6 +93,10 @@ class Tape(Level):
 
     carrier = "shadowed array"
 
+    # How a small elementwise function of one or two arrays is pulled.
+    pull_one = staticmethod(pull_real_one)
+    pull_two = staticmethod(pull_real_two)
+
     # What most tapes never need is made when first needed.
     check_constants = True
     constants: Constants | None = None
@@ -103,9 +112,8 @@ class Tape(Level):
         Level.__init__(self)
         self.steps: list[Step] = []
         self.record: Any = self.steps.append
-        self.pull = pull_real
         if self.below:
-            self.pull = pull_any
+            self.pull_one = self.pull_two = pull_any
             self.below[-1].keeps_slopes = True
         self.debug = DEBUG.get()
         if self.debug is not None:
@@ -146,14 +154,14 @@ class Tape(Level):
         kept = (a if keep_a else None,)
         if z.__class__ is ndarray and z.dtype is F64:
             if rule.kind == "elementwise":
-                pull = self.pull if z.size < LARGE else pull_large
+                pull = self.pull_one if z.size < LARGE else pull_large
             elif z.base is None:
-                pull = pull_rule
+                pull = pull_rule if params else pull_rule_one
             else:
                 return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
             active: Any = fresh_array(z, self)
         elif z.__class__ is float64 and rule.kind != "elementwise":
-            pull = pull_rule
+            pull = pull_rule if params else pull_rule_one
             active = fresh_scalar(z, self)
         else:
             return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
@@ -193,9 +201,9 @@ class Tape(Level):
         kept_z = z if keep_z else None
         if z.__class__ is ndarray and z.dtype is F64:
             if rule.kind == "elementwise":
-                pull = self.pull if z.size < LARGE else pull_large
+                pull = self.pull_two if z.size < LARGE else pull_large
             elif z.base is None:
-                pull = pull_rule
+                pull = pull_rule if params else pull_rule_two
             else:
                 return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
             active = fresh_array(z, self)
@@ -480,7 +488,17 @@ class Tape(Level):
 NestedTape = nested(Tape)
 
 
-CAPTURING = frozenset({pull_real, pull_any, pull_large, pull_rule})
+CAPTURING = frozenset(
+    {
+        pull_real_one,
+        pull_real_two,
+        pull_any,
+        pull_large,
+        pull_rule,
+        pull_rule_one,
+        pull_rule_two,
+    }
+)
 CARRIERS = frozenset({ShadowedArray, ShadowedScalar})
 F64 = np.dtype(np.float64)
 NUMBERS = frozenset({float, int, bool, complex, type(None), str, np.float64})
