@@ -193,7 +193,13 @@ ACCUMULATIONS: Samples = {
         sample(x23, prepend=0.5, append=x23),
     ],
     np.ediff1d: [sample(x23), sample(x3, to_end=1.0, to_begin=[2.0, 3.0])],
-    np.trapezoid: [sample(x23), sample(x23, x3), sample(x23, dx=0.5, axis=0)],
+    np.trapezoid: [
+        sample(x23),
+        sample(x23, x3),
+        sample(x23, dx=0.5, axis=0),
+        sample(x43, dx=x34[:, :1], axis=0),
+        sample(x43, x43 * x43, axis=0),
+    ],
 }
 
 NANS: Samples = {

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dualad.rules.indexing import along
 from dualad.rules.kinds import (
     Array,
     composition,
@@ -208,8 +209,15 @@ def end_of(name: str, values: Any, flat: Array) -> Array:
 @composition(np.trapezoid)
 def trapezoid(y: Array, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """Integrate by the trapezoidal rule."""
-    y = np.moveaxis(array_of(y), axis, -1)
+    y = array_of(y)
     if x is not None:
         x = array_of(x)
-        dx = np.diff(x if np.ndim(x) == 1 else np.moveaxis(x, axis, -1))
-    return np.sum(dx * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
+        if np.ndim(x) == 1:
+            shape = [1] * np.ndim(y)
+            shape[axis] = -1
+            dx = np.reshape(np.diff(x), shape)
+        else:
+            dx = np.diff(x, axis=axis)
+    later = along(axis, slice(1, None), np.ndim(y))
+    earlier = along(axis, slice(None, -1), np.ndim(y))
+    return np.sum(dx * (y[later] + y[earlier]) / 2.0, axis=axis)
