@@ -363,7 +363,7 @@ class ActiveValue(Active):  # noqa: PLW1641 -- scalars hash, arrays do not
         if dtype == self.dtype:
             return copied(self, order=order) if copy and is_array(self) else self
         result = cast(self, dtype)
-        return result if is_array(self) else result[()]
+        return result[()] if is_array(result) and not is_array(self) else result
 
     def conj(self, *args: Any, **params: Any) -> Any:
         """Return the conjugate; a real array is its own, the very same."""

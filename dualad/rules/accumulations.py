@@ -5,6 +5,7 @@ Running products are exact where factors are zero: nothing is divided.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,9 @@ general(
 def cumprod(a: Array, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
     """Multiply along an axis, or along the flat array."""
     a = in_dtype(a, dtype)
-    if axis is None:
-        return running_product(np.ravel(a))
+    if axis is None or np.ndim(a) == 0:
+        a = np.ravel(a)
+    axis = 0 if axis is None else operator.index(axis)
     return np.moveaxis(running_product(np.moveaxis(a, axis, -1)), -1, axis)
 
 
@@ -162,6 +164,7 @@ def diff(
         return a
     if np.ndim(a) == 0:
         raise ValueError("diff requires input that is at least one dimensional")
+    axis = operator.index(axis)
     parts = [border(prepend, a, axis), a, border(append, a, axis)]
     if prepend is not _missing or append is not _missing:
         a = np.concatenate([p for p in parts if p is not None], axis=axis)

@@ -296,6 +296,8 @@ linear(with_diagonal, lambda y_bar, y, v, k=0: np.diagonal(y_bar, k))
 @composition(np.diag)
 def diag(v: Array, k: int = 0) -> Array:
     """Build a matrix from its diagonal, or look at the diagonal of a matrix."""
+    if np.ndim(v) not in (1, 2):
+        raise ValueError("Input must be 1- or 2-d.")
     return with_diagonal(v, k=k) if np.ndim(v) == 1 else np.diagonal(v, k)
 
 
@@ -395,7 +397,7 @@ def write_flat(a: Array, positions: Array, values: Array) -> None:
     """Write values at positions of the flat array, repeating them as needed."""
     values = np.ravel(values)
     count = np.size(positions)
-    if count == 0:
+    if count == 0 or np.size(values) == 0:
         return
     values = values[np.arange(count) % np.size(values)]
     if np.ndim(a) == 0:
@@ -404,17 +406,30 @@ def write_flat(a: Array, positions: Array, values: Array) -> None:
         a[at_labels(positions, np.shape(a))] = values
 
 
+def check_cast(values: Any, a: Array, casting: Any) -> None:
+    """Raise unless an array may be written into ``a``; a Python number may be."""
+    if hasattr(values, "dtype") and not np.can_cast(values.dtype, a.dtype, casting):
+        raise TypeError(
+            f"Cannot cast array data from {values.dtype!r} to {a.dtype!r} according "
+            f"to the rule {casting!r}"
+        )
+
+
 @composition(np.put)
 def put(a: Array, ind: Any, v: Any, mode: Any = "raise") -> None:
     """Write at positions of the flat array."""
     v = array_of(v)
     if np.size(v):
-        write_flat(a, np.take(np.arange(np.size(a)), np.ravel(ind), mode=mode), v)
+        places = np.asarray(ind)
+        casting: Any = "safe" if places.ndim else "unsafe"  # as NumPy, a number only
+        places = places.astype(np.intp, casting=casting).ravel()
+        write_flat(a, np.take(np.arange(np.size(a)), places, mode=mode), v)
 
 
 @composition(np.place)
 def place(arr: Array, mask: Any, vals: Any) -> None:
     """Write the values one after the other where the mask holds."""
+    check_cast(vals, arr, "safe")
     positions, vals = np.flatnonzero(mask), array_of(vals)
     if np.size(mask) != np.size(arr):
         raise ValueError("place: mask and data must be the same size")
@@ -428,6 +443,7 @@ def putmask(a: Array, /, mask: Any, values: Any) -> None:
     """Write where the mask holds the value that has the same position, repeated."""
     if np.size(mask) != np.size(a):
         raise ValueError("putmask: mask and data must be the same size")
+    check_cast(values, a, "safe")
     values = np.ravel(array_of(values))
     positions = np.flatnonzero(mask)
     if np.size(values) and np.size(positions):
@@ -438,11 +454,7 @@ def putmask(a: Array, /, mask: Any, values: Any) -> None:
 def copyto(dst: Array, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Write one array over another, everywhere or where a mask holds."""
     source = array_of(src)
-    if hasattr(src, "dtype") and not np.can_cast(src.dtype, dst.dtype, casting):
-        raise TypeError(
-            f"Cannot cast array data from {src.dtype!r} to {dst.dtype!r} according "
-            f"to the rule {casting!r}"
-        )
+    check_cast(src, dst, casting)
     if where is True:
         dst[...] = source
         return
@@ -462,6 +474,7 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:  # noqa: FBT0
 def put_along_axis(arr: Array, indices: Any, values: Any, axis: Any) -> None:
     """Write where ``np.take_along_axis`` would read."""
     if axis is None:
+        np.put_along_axis(labels(arr), indices, 0, None)  # NumPy judges the arguments
         numbers = np.take(np.arange(np.size(arr)), indices)
         arr[at_labels(numbers, np.shape(arr))] = values
     else:

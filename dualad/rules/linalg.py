@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from dualad.errors import UnsupportedArgumentError
 from dualad.rules.kinds import (
@@ -111,8 +112,9 @@ def norm(
     """Return the norm of vectors or matrices."""
     if type(ord) is not str and ord is not None:
         ord = plain_order(ord)  # noqa: A001 -- NumPy's own name
-    axes = tuple(range(x.ndim)) if axis is None else axis
-    axes = axes if isinstance(axes, tuple) else (axes,)
+    axes = tuple(range(x.ndim))
+    if axis is not None:
+        axes = normalize_axis_tuple(axis, x.ndim)
     if is_root_of_powers(ord, axis, len(axes)):
         return length(x, ord=ord, axis=axis, keepdims=keepdims)
     if len(axes) == 1:
@@ -204,8 +206,7 @@ def linalg_vector_norm(
 ) -> Array:
     """Return the norm of the vectors that lie in the given axes."""
     every = tuple(range(x.ndim))
-    axes = every if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    axes = tuple(a % x.ndim for a in axes)
+    axes = every if axis is None else normalize_axis_tuple(axis, x.ndim)
     rest = tuple(a for a in every if a not in axes)
     count = math.prod(x.shape[a] for a in axes)
     shape = (count, *(x.shape[a] for a in rest))

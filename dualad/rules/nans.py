@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dualad.rules.kinds import Array, composition
-from dualad.rules.reductions import given, in_dtype
+from dualad.rules.reductions import degrees, given, in_dtype, in_real_dtype, root
 from dualad.rules.views import array_of, without_box
 
 _missing: Any = np._NoValue  # noqa: SLF001 -- NumPy has no public name for "not given"
@@ -70,9 +70,16 @@ def nanvar(
     correction: Any = _missing,
 ) -> Array:
     """Return the variance of what is not NaN."""
-    a = in_dtype(a, dtype)
-    params = given(keepdims=keepdims, mean=mean, correction=correction)
-    return np.var(a, axis=axis, ddof=ddof, where=and_known(where, a), **params)
+    a = in_real_dtype("np.nanvar", a, dtype)
+    known, keep = and_known(where, a), given(keepdims=keepdims)
+    params = given(mean=mean, correction=correction)
+    result = np.var(a, axis=axis, ddof=ddof, where=known, **keep, **params)
+    mask = np.broadcast_to(known, np.shape(a))
+    count = np.count_nonzero(mask, axis=axis, **keep)
+    unknown = np.less_equal(np.subtract(count, degrees(ddof, correction)), 0)
+    if not np.any(unknown):
+        return result
+    return without_box(np.where(unknown, result.dtype.type(np.nan), result))
 
 
 @composition(np.nanstd)
@@ -89,15 +96,16 @@ def nanstd(
     correction: Any = _missing,
 ) -> Array:
     """Return the standard deviation of what is not NaN."""
-    a = in_dtype(a, dtype)
-    params = given(keepdims=keepdims, mean=mean, correction=correction)
-    return np.std(a, axis=axis, ddof=ddof, where=and_known(where, a), **params)
+    params = given(keepdims=keepdims, where=where, mean=mean, correction=correction)
+    return root(np.nanvar(a, axis, dtype, None, ddof, **params))
 
 
 def known_extreme(function: Any, filler: float, a: Array, params: Any) -> Array:
     """Return the extreme of what is not NaN, and NaN with a warning if all are."""
     a = array_of(a)
     result = function(np.where(np.isnan(a), filler, a), **params)
+    if "initial" in params:  # then something is known
+        return result
     params = {k: v for k, v in params.items() if k in ("axis", "keepdims")}
     unknown = np.all(np.isnan(a), **params)
     if not np.any(unknown):

@@ -6,9 +6,11 @@ median) shares its derivative equally among them.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from dualad.rules.indexing import index_along
 from dualad.rules.kinds import (
@@ -106,7 +108,8 @@ def order_statistic(x: Array, k: int, axis: Any = None) -> Array:
     axes = normalized(axis, np.ndim(x))
     order = [i for i in range(np.ndim(x)) if i not in axes] + list(axes)
     kept = [np.shape(x)[i] for i in order[: np.ndim(x) - len(axes)]]
-    rows = np.transpose(x, order).reshape(*kept, -1)
+    count = math.prod(np.shape(x)[i] for i in axes)
+    rows = np.transpose(x, order).reshape(*kept, count)
     shape = [1 if i in axes else n for i, n in enumerate(np.shape(x))]
     return np.partition(rows, k, axis=-1)[..., k].reshape(shape)
 
@@ -136,6 +139,8 @@ def median(
 ) -> Array:
     """Return the middle value, or the mean of the two in the middle."""
     a = array_of(a)
+    if axis is not None:
+        axis = normalize_axis_tuple(axis, np.ndim(a))
     axes = normalized(axis, np.ndim(a))
     count = int(np.prod([np.shape(a)[i] for i in axes]))
     if count == 0:

@@ -7,6 +7,7 @@ broadcast in place: ``accumulate`` sums them.
 from __future__ import annotations
 
 import functools
+import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -386,7 +387,7 @@ def linalg_tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
 @composition(np.linalg.vecdot)
 def linalg_vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """Return the dot products of vectors along an axis."""
-    if axis != -1:
+    if operator.index(axis) != -1:
         x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
     return np.vecdot(x1, x2)
 

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from dualad.errors import UnsupportedArgumentError
 from dualad.rules.kinds import (
@@ -39,8 +40,8 @@ def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
     """Return the axes of a reduction as a tuple of numbers from zero."""
     if axis is None or ndim == 0:  # NumPy reduces a scalar along any axis
         return tuple(range(ndim))
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    return tuple(a % ndim for a in axes)
+    axes: tuple[int, ...] = normalize_axis_tuple(axis, ndim)
+    return axes
 
 
 def ratio(x: Array, y: Array) -> int:
@@ -85,19 +86,24 @@ def average(
 ) -> Any:
     """Average with weights."""
     a = array_of(a)
+    if axis is not None:
+        axis = normalize_axis_tuple(axis, np.ndim(a))
     keep = given(keepdims=keepdims)
     if weights is None:
         mean = np.mean(a, axis=axis, **keep)
         total: Any = mean.dtype.type(np.size(a) / np.size(mean))
     else:
         weights = matched(array_of(weights), a, axis)
-        total = np.sum(weights, axis=axis, **keep)
+        dtype = np.result_type(a.dtype, weights.dtype)
+        total = np.sum(weights, axis=axis, dtype=dtype, **keep)
         if np.any(np.equal(total, 0.0)):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         mean = np.sum(a * weights, axis=axis, **keep) / total
     if not returned:
         return mean
-    return mean, np.copy(np.broadcast_to(total, np.shape(mean)))
+    if np.shape(total) != np.shape(mean):
+        total = np.copy(np.broadcast_to(total, np.shape(mean)))
+    return mean, total
 
 
 def matched(weights: Array, a: Array, axis: Any) -> Array:
@@ -227,11 +233,7 @@ def var(
     correction: Any = _missing,
 ) -> Array:
     """Return the variance; a mean that is given is an argument like another."""
-    if dtype is not None and is_complex(a) and np.dtype(dtype).kind != "c":
-        raise UnsupportedArgumentError(
-            "np.var", "dtype", dtype, "Compute it, then use .astype."
-        )
-    a = in_dtype(a, dtype)
+    a = in_real_dtype("np.var", a, dtype)
     ddof = degrees(ddof, correction)
     keep = given(keepdims=keepdims)
     if where is _missing and mean is _missing:
@@ -242,7 +244,7 @@ def var(
     difference = np.where(mask, a, mean) - mean  # what is masked may be NaN
     squares = np.real(difference * np.conjugate(difference))
     count = np.count_nonzero(mask, axis=axis, **keep)
-    total = np.sum(squares, axis=axis, **keep)
+    total = np.sum(squares, axis=axis, dtype=dtype, **keep)
     return total / np.maximum(np.asarray(count) - ddof, 0).astype(total.dtype)
 
 
@@ -262,7 +264,8 @@ def std(
     """Return the standard deviation."""
     if where is _missing and mean is _missing:
         ddof, keep = degrees(ddof, correction), given(keepdims=keepdims)
-        return deviation(in_dtype(a, dtype), axis=axis, ddof=ddof, **keep)
+        a = in_real_dtype("np.std", a, dtype)
+        return deviation(a, axis=axis, ddof=ddof, **keep)
     params = given(keepdims=keepdims, where=where, mean=mean, correction=correction)
     return root(np.var(a, axis, dtype, None, ddof, **params))
 
@@ -271,6 +274,15 @@ def in_dtype(a: Any, dtype: Any) -> Array:
     """Return an array in the dtype that the caller wants to compute in."""
     a = array_of(a)
     return a if dtype is None or a.dtype == dtype else a.astype(dtype)
+
+
+def in_real_dtype(function: str, a: Any, dtype: Any) -> Array:
+    """Do the same for a function whose result is real."""
+    if dtype is not None and (is_complex(a) or np.dtype(dtype).kind == "c"):
+        raise UnsupportedArgumentError(
+            function, "dtype", dtype, "Compute it, then use .astype."
+        )
+    return in_dtype(a, dtype)
 
 
 def degrees(ddof: Any, correction: Any) -> Any:
