@@ -104,6 +104,18 @@ def _augmented_power(self: ActiveArray, exponent: Any) -> Any:
     return dispatch.written(self, _power(self, exponent), np.power)
 
 
+def _augmented_matmul(self: ActiveArray, other: Any) -> Any:
+    result = apply(np.matmul, (self, other), {})
+    if result is NotImplemented:
+        return result
+    if np.ndim(bare(other)) < 2 or result.shape != self.shape:  # noqa: PLR2004
+        raise ValueError(
+            f"x @= y needs square matrices y that leave the shape {self.shape} as it "
+            "is: use x = x @ y."
+        )
+    return dispatch.written(self, result, np.matmul)
+
+
 def _calls(function: Any) -> Method:
     """Return the method that calls NumPy's function of the same name."""
 
@@ -468,7 +480,7 @@ class ActiveArray(ActiveValue):
     __ifloordiv__ = _augmented(np.floor_divide)
     __imod__ = _augmented(np.remainder)
     __ipow__ = _augmented_power
-    __imatmul__ = _augmented(np.matmul)
+    __imatmul__ = _augmented_matmul
 
     def __len__(self) -> int:
         return len(bare(self))
@@ -525,11 +537,13 @@ class ActiveArray(ActiveValue):
 
     def sort(self, axis: int = -1, kind: Any = None, **params: Any) -> None:
         """Sort in place; the parameters are those of :func:`numpy.sort`."""
-        self[...] = apply(np.sort, (self,), {"axis": axis, "kind": kind, **params})
+        params = {"axis": operator.index(axis), "kind": kind, **params}
+        self[...] = apply(np.sort, (self,), params)
 
     def partition(self, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
         """Partition in place."""
-        self[...] = apply(np.partition, (self, kth), {"axis": axis, "kind": kind})
+        params = {"axis": operator.index(axis), "kind": kind}
+        self[...] = apply(np.partition, (self, kth), params)
 
     resize = _refuses("resize()", "Use np.resize, which returns a new array.")
     setfield = _refuses("setfield()", "Write with x[index] = value.")

@@ -348,6 +348,7 @@ def masked(function: Any, args: tuple[Any, ...], where: Any, out: Any) -> Any:
     is_scalar = out is None and not shape
     if out is None:
         out = created(np.zeros(shape, dtype=bare(result).dtype))
+    check_output(function, out, result)
     out[mask] = result
     return out[()] if is_scalar else out
 
@@ -470,14 +471,19 @@ def written(out: Any, result: Any, function: Any) -> Any:
             f"non-broadcastable output operand with shape {np.shape(out)} doesn't "
             f"match the broadcast shape {np.shape(result)}"
         )
+    check_output(function, out, result)
+    out[...] = result
+    return out
+
+
+def check_output(function: Any, out: Any, result: Any) -> None:
+    """Raise what NumPy raises if a result cannot be cast to the dtype of ``out``."""
     kind = getattr(result, "dtype", None)
     if kind is not None and not np.can_cast(kind, out.dtype, "same_kind"):
         raise TypeError(
             f"Cannot cast {name_of(function)} output from {kind} to {out.dtype} with "
             "casting rule 'same_kind'"
         )
-    out[...] = result
-    return out
 
 
 # --- NEP 18 and creation ------------------------------------------------------------

@@ -419,7 +419,7 @@ def check_cast(values: Any, a: Array, casting: Any) -> None:
 def put(a: Array, ind: Any, v: Any, mode: Any = "raise") -> None:
     """Write at positions of the flat array."""
     v = array_of(v)
-    if np.size(v):
+    if np.size(v):  # NumPy judges nothing else
         places = np.asarray(ind)
         casting: Any = "safe" if places.ndim else "unsafe"  # as NumPy, a number only
         places = places.astype(np.intp, casting=casting).ravel()

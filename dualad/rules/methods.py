@@ -192,7 +192,7 @@ def reduced_at(
         return sums_between(array, indices=indices, axis=axis)
     rows = np.moveaxis(array, axis, 0)
     parts = [
-        ufunc.reduce(rows[start:stop], axis=0)
+        ufunc.reduce(rows[start:stop], axis=0, initial=None)
         for start, stop in segments(indices, len(rows))
     ]
     return np.stack(parts, axis=axis)

@@ -144,7 +144,7 @@ def broadcast_arrays(*args: Array, subok: bool = False) -> tuple[Array, ...]:
 
 def without_box(x: Array) -> Array:
     """Return an array without axes as a scalar, as NumPy's reductions do."""
-    return x if np.ndim(x) else x[()]
+    return x[()] if np.ndim(x) == 0 and is_array(x) else x
 
 
 # --- at least so many axes -------------------------------------------------------

@@ -6,6 +6,7 @@ the same error: cases where a composition of ours once did not.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ V = X[0]
 Z = X + 1j * X[::-1]
 F = X.astype(np.float32)
 NUMBER = np.array(1.5)
+SQUARE = np.array([[2.1, 0.3, -0.4], [0.5, -1.8, 0.6], [0.2, 0.7, 2.6]])
 HOLES = np.where(X > 1.0, np.nan, X)
 
 Call = Callable[[Any], Any]
@@ -50,10 +52,13 @@ VALUES: dict[str, tuple[np.ndarray, Call]] = {
         lambda x: np.nanmin(x, axis=0, initial=3.0),
     ),
     "cumprod of a number": (NUMBER, lambda x: np.cumprod(x, axis=0)),
+    "logaddexp.reduce of a number": (NUMBER, lambda x: np.logaddexp.reduce(x, axis=-1)),
+    "parts of one element": (X, lambda x: np.hypot.reduceat(x, [0, 1])),
 }
 WRITES: dict[str, tuple[np.ndarray, Call]] = {
     "put at a Python float": (V, lambda x: np.put(x, 1.5, 2.0)),
     "place a Python number": (F, lambda x: np.place(x, F > 0, 2)),
+    "a matrix of the same shape": (SQUARE, lambda x: operator.imatmul(x, SQUARE.T)),
     "an empty diagonal": (X, lambda x: np.fill_diagonal(x, np.zeros(0))),
 }
 ERRORS: dict[str, tuple[np.ndarray, Call]] = {
@@ -74,6 +79,14 @@ ERRORS: dict[str, tuple[np.ndarray, Call]] = {
     ),
     "place": (F, lambda x: np.place(x, F > 0, X)),
     "putmask": (F, lambda x: np.putmask(x, F > 0, X)),
+    "x @= vector": (SQUARE, lambda x: operator.imatmul(x, V)),
+    "x @= column": (SQUARE, lambda x: operator.imatmul(x, V[:, None])),
+    "sort of the flat array": (V, lambda x: x.sort(axis=None)),
+    "partition of the flat array": (V, lambda x: x.partition(1, axis=None)),
+    "a complex result where asked": (
+        X,
+        lambda x: np.sqrt(x, dtype=complex, where=X > 0, out=np.zeros_like(x)),
+    ),
 }
 
 
