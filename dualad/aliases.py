@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from dualad.errors import AliasedArgumentsError, ShadowMismatchError
 from dualad.levels import Active, bare
-from dualad.structs import spelled
+from dualad.structs import Const, spelled
 
 Array = Any
 
@@ -33,21 +33,24 @@ def check_write(level: Any, plain: Array) -> None:
 class Arguments:
     """The memory that reaches a function, to see writes with two meanings."""
 
-    __slots__ = ("constants", "function", "leaves")
+    __slots__ = ("args", "constants", "function", "leaves")
 
     def __init__(
         self,
         function: Any,
-        leaves: list[tuple[Any, Any, Array, Array, Any]],
+        leaves: list[tuple[Any, ...]],
         constants: list[tuple[str, Any]],
+        args: Iterable[Any],
     ) -> None:
-        """Remember the function, whose captured arrays count too.
+        """Remember the function, whose captured arrays count too, and all arguments.
 
-        A leaf is (what carries it, _, the array f works on, the caller's, its place).
+        A leaf is (what carries it, _, the array f works on, the caller's, its place,
+        ...).
         """
         self.function = function
         self.leaves = leaves
         self.constants = constants
+        self.args = args
 
     def shared(self) -> Iterator[tuple[str, Array, str]]:
         """Find what shares memory with a differentiated argument."""
@@ -55,6 +58,11 @@ class Arguments:
             (f"{place}{path}, Const", x)
             for place, tree in self.constants
             for path, x in arrays_in(tree)
+        ]
+        others += [
+            (f"argument {i}{path}, constant", x)
+            for i, arg in enumerate(self.args)
+            for path, x in constants_in(arg)
         ]
         others += [
             (f"{name}, captured by f", x) for name, x in captured_arrays(self.function)
@@ -113,6 +121,22 @@ def arrays_in(tree: Any, path: str = "", depth: int = 4) -> Iterator[tuple[str, 
     elif hasattr(tree, "__dict__") and not isinstance(tree, type | FunctionType):
         for key, item in vars(tree).items():
             yield from arrays_in(item, f"{path}.{key}", depth - 1)
+
+
+def constants_in(tree: Any, path: str = "") -> Iterator[tuple[str, Array]]:
+    """Find the plain arrays inside a tree that are not differentiated."""
+    if isinstance(tree, Const):
+        if path:  # a whole argument is no part of a tree
+            yield from arrays_in(tree.value, path)
+    elif isinstance(tree, np.ndarray):
+        if tree.dtype.kind not in "fc":
+            yield path, tree
+    elif isinstance(tree, tuple | list):
+        for i, item in enumerate(tree):
+            yield from constants_in(item, f"{path}[{i}]")
+    elif isinstance(tree, dict):
+        for key, item in tree.items():
+            yield from constants_in(item, f"{path}[{key!r}]")
 
 
 def captured_arrays(function: Any) -> Iterator[tuple[str, Array]]:

@@ -21,7 +21,7 @@ from dualad.forward.jvp import push
 from dualad.levels import Active, bare
 from dualad.reverse.jacobian import rows
 from dualad.reverse.vjp import Recording, pull
-from dualad.structs import Const, Tree, as_primal, leaves, map_trees, stripped
+from dualad.structs import Const, Tree, as_primal, leaves, map_trees, skeleton, stripped
 
 Array = Any
 Function = Callable[..., Any]
@@ -140,6 +140,7 @@ def forward_gradient(f: Function, args: tuple[Any, ...], *, has_aux: bool) -> An
             warnings.warn(INDEPENDENT, IndependentOutputWarning, stacklevel=6)
         return result
 
+    args = tuple(map(skeleton, args))
     active = [arg for arg in args if not isinstance(arg, Const)]
     turned: list[Any] | None = None
     if any(as_primal(x).dtype.kind == "c" for arg in active for x in leaves(arg)):

@@ -164,7 +164,8 @@ def with_items(tree: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any]:
     if type(tree) is dict:
         return items
     new = copy.copy(tree)
-    new.update(items)
+    for key, item in items.items():  # the update of a Counter adds
+        new[key] = item
     return new
 
 
@@ -218,6 +219,25 @@ def outline(tree: Tree) -> str:
     if isinstance(tree, tuple | list):
         return f"{type(tree).__name__} of {len(tree)}"
     return type(tree).__name__
+
+
+def skeleton(tree: Tree) -> Tree:
+    """Return a tree of the same items in containers of its own.
+
+    What happens to the caller's containers from then on does not move its leaves.
+    """
+    kind = tree.__class__
+    if kind is dict:
+        own = tree.copy()
+        for key, item in own.items():
+            if item.__class__ is not ndarray:
+                own[key] = skeleton(item)
+        return own
+    if isinstance(tree, dict):
+        return with_items(tree, {key: skeleton(item) for key, item in tree.items()})
+    if isinstance(tree, SEQUENCES):
+        return with_sequence(tree, [skeleton(item) for item in tree])
+    return tree
 
 
 def leaves(tree: Tree) -> list[Array]:

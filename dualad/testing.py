@@ -17,7 +17,12 @@ from typing import Any
 import numpy as np
 
 import dualad as ad
-from dualad.errors import DualadError, IndependentOutputWarning, facts
+from dualad.errors import (
+    ChangedArrayError,
+    DualadError,
+    IndependentOutputWarning,
+    facts,
+)
 
 Array = Any
 Tree = Any
@@ -502,12 +507,12 @@ def curved(subject: Subject, cotangent: Array = None) -> Function:
 def run(check: str, subject: Subject) -> None:
     """Run one check: the point must keep its values, errors say where they arose."""
     before = [np.array(x) for x in subject.arrays]
-    failure = None
+    failure: Exception | None = None
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", IndependentOutputWarning)
             CHECKS[check](subject)
-    except DerivativeError as error:
+    except (DerivativeError, ChangedArrayError) as error:
         failure = error
     except Exception as error:
         error.add_note(f"while checking {check} of {subject.where}")

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dualad import constants
 from dualad.forward import dual
 from dualad.levels import bare
-from dualad.reverse import constants, shadow, tape, writes
+from dualad.reverse import shadow, tape, writes
 from tests.properties.comparison import check_first_order
 from tests.strategies import Program, seeded_program, shown
 

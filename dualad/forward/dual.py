@@ -92,6 +92,7 @@ class DualLevel(Level):
         self.width = width
         self.arguments: Any = None
         self.keeps_slopes = False  # for a tape above
+        self.written: dict[int, Array] = {}  # the owners of memory that f wrote into
 
     # --- the kinds ----------------------------------------------------------------
 
@@ -348,6 +349,12 @@ class DualLevel(Level):
             raise OverlappingWriteError(plain.strides, plain.shape)
         if self.arguments is not None:
             check_write(self, plain)
+        owner = owner_of(plain)
+        self.written[id(owner)] = owner
+
+    def has_written(self, x: Array) -> bool:
+        """Say whether a write at this level went to the memory of a plain array."""
+        return bool(self.written) and id(owner_of(bare(x))) in self.written
 
     def each(self, tangent: Array, index: Any, value: Any, write: Any) -> None:
         """Write one direction, or every one of them (None writes zero)."""
@@ -534,6 +541,13 @@ def unseen_in_each(
 
 alias(seen_in_each)
 alias(seen_overlapping_in_each, overlaps=True, transpose=unseen_in_each)
+
+
+def owner_of(x: Array) -> Array:
+    """Return the array that owns the memory of a view."""
+    while isinstance(x.base, np.ndarray):
+        x = x.base
+    return x
 
 
 def fits(x: Any, memory: Array) -> bool:

@@ -22,6 +22,7 @@ from dualad.structs import (
     map_output,
     map_tree,
     map_trees,
+    skeleton,
     twin,
 )
 
@@ -41,6 +42,8 @@ def columns(
 
     ``f`` runs once per chunk, each time on the caller's arrays as they were.
     """
+    # What f does to the caller's containers is not to move the columns.
+    args = tuple(map(skeleton, args))
     sizes = [
         [np.size(leaf) for leaf in leaves(arg)] if not isinstance(arg, Const) else []
         for arg in args
@@ -105,10 +108,14 @@ def copied_tree(arg: Any) -> Any:
     if isinstance(arg, Const):
         return Const(copy.deepcopy(arg.value)) if any(arrays_in(arg.value)) else arg
 
+    known: dict[int, Any] = {}
+
     def copied_leaf(_: Any, x: Any) -> Any:
-        if isinstance(x, Active):
-            return copied(x, order="K") if isinstance(bare(x), np.ndarray) else x
-        return twin(x) if isinstance(x, np.ndarray) else x
+        if not isinstance(bare(x), np.ndarray):
+            return x
+        if id(x) not in known:  # tied leaves stay tied
+            known[id(x)] = copied(x, order="K") if isinstance(x, Active) else twin(x)
+        return known[id(x)]
 
     return map_tree(copied_leaf, arg)
 
@@ -130,31 +137,45 @@ def basis(  # noqa: PLR0913, PLR0917 -- all that says which directions
     if isinstance(arg, Const):
         return None
     position = offsets(args, which)
+    known: dict[int, Array] = {}
 
     def directions(_: Any, x: Any) -> Array:
         nonlocal position
         primal = bare(as_primal(x))
+        if id(x) in known:
+            position += np.size(primal)  # directions of nothing: see `block`
+            return known[id(x)]
         size = np.size(primal)
         stack = np.zeros((width, size), primal.dtype)
         length = unit if primal.dtype.kind == "c" else unit.real
         for k in range(max(start, position), min(start + width, position + size)):
             stack[k - start, k - position] = length
         position += size
-        return stack.reshape((width, *np.shape(primal)))
+        seeds = stack.reshape((width, *np.shape(primal)))
+        if isinstance(primal, np.ndarray):
+            known[id(x)] = seeds
+        return seeds
 
     return map_tree(directions, arg)
 
 
 def block(which: int, arg: Any, args: tuple[Any, ...], runs: list[Tree]) -> Tree:
-    """Return the columns that belong to one argument, for each output leaf."""
+    """Return the columns that belong to one argument, for each output leaf.
+
+    An array that occurs twice is one variable: both places get its columns.
+    """
 
     def for_output(_: str, *stacks: Array) -> Tree:
         stack = np.concatenate(stacks) if len(stacks) > 1 else stacks[0]
         position = offsets(args, which)
+        known: dict[int, int] = {}
 
         def for_leaf(_: str, x: Any) -> Array:
             nonlocal position
-            part = stack[position : position + np.size(x)]
+            first = position
+            if isinstance(bare(x), np.ndarray):
+                first = known.setdefault(id(x), position)
+            part = stack[first : first + np.size(x)]
             position += np.size(x)
             moved = np.moveaxis(part, 0, -1)
             return np.reshape(moved, np.shape(moved)[:-1] + np.shape(x))

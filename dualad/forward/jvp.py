@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dualad.constants import state_of, verify_inputs
 from dualad.forward.dual import DualArray, DualLevel, NestedDualLevel
 from dualad.levels import RUNNING, Active, bare, is_array
 from dualad.structs import (
@@ -55,8 +56,9 @@ def push(
             if not is_leaf(primal) and not tree_leaves(primal):
                 check_empty(i, primal)
             lifted.append(map_trees(lifter.lift, (primal, tangent), i, "tangent"))
-        level.arguments = f, leaves, constants
+        level.arguments = f, leaves, constants, primals
         output = f(*lifted)
+        verify_inputs([leaf for leaf in leaves if not level.has_written(leaf[3])])
         for lifter in lifters:
             lifter.finish()
         return value_of(output, level), tangent_of(output, level)
@@ -92,7 +94,10 @@ class Lifter:
             self.elsewhere.append((x_dot, dual))
         if isinstance(bare(primal), np.ndarray):
             given = x_dot if self.in_place else None
-            self.leaves.append((dual, given, primal, primal, place))
+            is_plain = isinstance(x, np.ndarray)
+            original = np.asarray(x) if is_plain else primal
+            state = state_of(original) if is_plain else None
+            self.leaves.append((dual, given, primal, original, place, state))
             self.known[id(x)] = dual
             self.tangents[id(x)] = x_dot
         return dual

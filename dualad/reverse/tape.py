@@ -29,6 +29,7 @@ import numpy as np
 from dualad.aliases import check_write
 from dualad.arrays import ActiveArray
 from dualad.blocks import LARGE
+from dualad.constants import SMALL, Constants, verify_inputs
 from dualad.dispatch import NOTHING, object_result
 from dualad.errors import OverlappingWriteError
 from dualad.levels import (
@@ -40,7 +41,6 @@ from dualad.levels import (
     overlaps_itself,
     user_line,
 )
-from dualad.reverse.constants import SMALL, Constants, verify_inputs
 from dualad.reverse.indices import is_basic, settled, settled_parameter
 from dualad.reverse.pulls import (
     are_numbers,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dualad import levels
+from dualad.constants import SMALL, state_of, verify_inputs
 from dualad.errors import (
     EscapedArrayError,
     IndependentOutputWarning,
@@ -16,7 +17,6 @@ from dualad.errors import (
     ScalarOutputError,
 )
 from dualad.levels import RUNNING, Active, bare
-from dualad.reverse.constants import SMALL, state_of
 from dualad.reverse.shadow import Shadow, shadow_dtype
 from dualad.reverse.shadowed import ShadowedScalar, fresh_array, fresh_scalar
 from dualad.reverse.tape import Leaf, NestedTape, Tape
@@ -28,8 +28,10 @@ from dualad.structs import (
     check_empty,
     check_given,
     fitting,
+    map_output,
     map_tree,
     map_trees,
+    skeleton,
     spelled,
     stripped,
     tied_mismatch,
@@ -76,18 +78,20 @@ class Recording:
             tape.check_constants = False
         if copies:
             self.copies = True
+            self.originals: list[Leaf] = []
         if shadows is not None:
             self.shadows = shadows
         with tape:
             lifted = []
             for i, arg in enumerate(args):
                 lifted.append(self.lift_argument(i, arg))
-            tape.arguments = f, self.leaves, self.constants
+            tape.arguments = f, self.leaves, self.constants, args
             if not copies:
                 self.output = f(*lifted)
                 return
             try:
-                self.output = f(*lifted)
+                self.output = map_output(lambda z: z, f(*lifted))
+                verify_inputs(self.originals)
             finally:
                 if writes_back:
                     self.write_back()
@@ -99,7 +103,7 @@ class Recording:
         if arg.__class__ is Const:
             self.constants.append((f"argument {i}", arg.value))
             return arg.value
-        self.args.append(arg)
+        self.args.append(arg if arg.__class__ is ndarray else skeleton(arg))
         self.known: dict[int, Any] = {}
         before = len(self.leaves)
         if self.shadows is not None:
@@ -148,7 +152,7 @@ class Recording:
             return scalar
         active: Any = self.known.get(id(x))
         state = None
-        original = primal
+        original = np.asarray(x) if isinstance(x, ndarray) else primal
         if active is not None:
             if self.shadows is not None and x_bar is not self.given[id(x)]:
                 raise tied_mismatch("shadow", place, x, x_bar)
@@ -161,9 +165,12 @@ class Recording:
                 self.given[id(x)] = x_bar
             if x_bar is not None:
                 self.use_given(active.shadow, x_bar, place)
-            if self.tape.check_constants and primal is x and type(x) is ndarray:
-                state = state_of(primal)
+            if self.tape.check_constants and isinstance(x, ndarray):
+                state = state_of(original)
         leaf = active.shadow, x_bar, active.primal, original, place, state
+        if self.copies:  # the caller may change it when f has run
+            self.originals.append(leaf)
+            leaf = (*leaf[:5], None)
         self.leaves.append(leaf)
         return active
 

@@ -147,7 +147,8 @@ def test_errors(name: str, run: Any) -> None:
     x, call = ERRORS[name]
     with pytest.raises((TypeError, ValueError)) as raised:
         call(x.copy())
-    assert isinstance(result_of(run, call, x), raised.type)
+    kind = TypeError if issubclass(raised.type, TypeError) else raised.type
+    assert isinstance(result_of(run, call, x), kind)  # NumPy's UFuncTypeError is one
 
 
 @pytest.mark.parametrize("dtype", [np.float32, complex])

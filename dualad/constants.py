@@ -87,7 +87,7 @@ def verify_inputs(leaves: list[tuple[Any, ...]]) -> None:
 
     Then user code wrote into it past us, through another array of the same memory.
     """
-    for _, _, x, _, _, before in leaves:
+    for _, _, _, x, _, before in leaves:
         if before.__class__ is bytes:
             if x.tobytes() != before:
                 raise ChangedArrayError(x)
