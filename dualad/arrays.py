@@ -444,7 +444,7 @@ class ActiveValue(Active):  # noqa: PLW1641 -- scalars hash, arrays do not
 
     def flatten(self, order: str = "C") -> Any:
         """Return a copy as one axis."""
-        return apply(np.ravel, (copied(self, order=order),), {"order": order})
+        return copied(apply(np.ravel, (self,), {"order": order}))
 
 
 class ActiveScalar(ActiveValue):

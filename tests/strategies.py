@@ -559,7 +559,10 @@ def shape_view(b: Builder) -> str:
             forms += [f"np.reshape({{v}}, ({p}, {q}), order='F')"]
             forms += [f"{{v}}.reshape({q}, {p}).T"]
     if len(shape) == 2:
-        forms += ["np.ravel({v}, order='F')", "{v}.ravel(order='K')"]
+        forms += [
+            "np.ravel({v}, order='F')",
+            "{v}.ravel(order='K' if all({v}.strides) else 'A')",
+        ]
         forms += ["{v}.swapaxes(0, 1)", "np.moveaxis({v}, 0, 1)", "np.fliplr({v})"]
         forms += ["np.rot90({v})", "{v}.transpose(1, 0)", "np.flip({v}, 0)"]
         forms += ["np.diagonal({v})", "{v}.diagonal(1)", "np.diag({v})"]

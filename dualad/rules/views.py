@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from dualad.errors import UnsupportedArgumentError
 from dualad.rules.kinds import (
     Array,
     alias,
@@ -26,9 +27,39 @@ from dualad.rules.kinds import (
 
 alias(np.swapaxes, np.transpose, np.moveaxis, np.rollaxis)
 alias(np.matrix_transpose, np.linalg.matrix_transpose)
-alias(np.squeeze, np.expand_dims, np.reshape, np.ravel)
+alias(np.squeeze, np.expand_dims, np.reshape)
 alias(np.diagonal, np.linalg.diagonal)
 alias(np.flip, np.fliplr, np.flipud, np.rot90)
+
+
+@overridable
+def raveled(x: Array, order: Any) -> Array:
+    """Return ``np.ravel`` of an array."""
+    return np.ravel(x, order)
+
+
+alias(raveled)
+
+
+@composition(np.ravel)
+def ravel(a: Array, order: Any = "C") -> Array:
+    """Look at the elements as one axis, where NumPy does.
+
+    Where it copies, a copy is looked at instead.  In memory order that is the same
+    only if each element has memory of its own.
+    """
+    a = array_of(a)
+    if order == "K" and any(
+        stride == 0 and length > 1
+        for stride, length in zip(a.strides, np.shape(a), strict=True)
+    ):
+        raise UnsupportedArgumentError(
+            "np.ravel",
+            "order",
+            order,
+            'A broadcast array has no memory order: use order "C" or "F".',
+        )
+    return raveled(a, order=order)
 
 
 # --- real and imaginary parts ----------------------------------------------------

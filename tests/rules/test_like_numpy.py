@@ -90,6 +90,22 @@ ERRORS: dict[str, tuple[np.ndarray, Call]] = {
 }
 
 
+@pytest.mark.parametrize("call", [np.ravel, lambda x, order: x.flatten(order)])
+def test_memory_order_of_a_broadcast_array(call: Any) -> None:
+    """NumPy's memory order of a broadcast array and of its copy are not the same."""
+
+    def f(x: Any, order: str = "K") -> Any:
+        return call(np.broadcast_to(x, (3, 7)), order)[:9]
+
+    x = np.arange(7.0)[::-1]
+    for run in (ad.vjp, lambda f, x: ad.jvp(f, (x,), (x,))):
+        with pytest.raises(ad.UnsupportedArgumentError, match="order"):
+            run(f, x)
+        for order in ("C", "F", "A"):
+            value = run(lambda x, order=order: f(x, order), x)[0]
+            np.testing.assert_array_equal(value, f(x, order))
+
+
 def forward(f: Call, x: np.ndarray) -> None:
     """Run ``f`` with dual numbers."""
     ad.jvp(f, (x,), (np.ones_like(x),))
