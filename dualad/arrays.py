@@ -108,7 +108,7 @@ def _augmented_matmul(self: ActiveArray, other: Any) -> Any:
     result = apply(np.matmul, (self, other), {})
     if result is NotImplemented:
         return result
-    if np.ndim(bare(other)) < 2 or result.shape != self.shape:  # noqa: PLR2004
+    if np.ndim(bare(other)) < 2 or result.shape != self.shape:  # noqa: PLR2004 -- y is a matrix
         raise ValueError(
             f"x @= y needs square matrices y that leave the shape {self.shape} as it "
             "is: use x = x @ y."

@@ -61,6 +61,7 @@ def gradient(
         If ``f`` calls a NumPy function that has no rule, with an active array.
     ChangedArrayError
         If a plain array above 16 KiB was changed between its use and the sweep.
+        Or if ``f`` wrote into an argument's memory without the argument.
 
     Notes
     -----
@@ -268,6 +269,8 @@ def jvp(f: Function, primals: Any, tangents: Any) -> tuple[Tree, Tree]:
     ------
     ShadowMismatchError
         If a tangent does not have the shape of its primal.
+    ChangedArrayError
+        If ``f`` wrote into an argument's memory without the argument.
 
     Notes
     -----
@@ -319,6 +322,7 @@ def vjp(
     ------
     ChangedArrayError
         By the pullback, if a constant array above 16 KiB was changed since.
+        At the call, if ``f`` wrote into an argument's memory without the argument.
 
     Notes
     -----

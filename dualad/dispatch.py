@@ -72,7 +72,7 @@ def call(rule: Rule, args: tuple[Any, ...], params: Mapping[str, Any] = NOTHING)
             top, order = x.level, x.level.order
     if top is None:
         return rule.primal(*args, **params)
-    if len(args) == 2 == rule.arity and rule.plans:  # noqa: PLR2004
+    if len(args) == 2 == rule.arity and rule.plans:  # noqa: PLR2004 -- x and y
         return top.binary(rule, *args, params)
     return getattr(top, rule.kind)(rule, args, params)
 

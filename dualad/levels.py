@@ -162,32 +162,22 @@ def nested(base: type[L]) -> type[L]:
     taken with those.  A lone level needs no such care, and does not pay for it.
     """
 
-    def ruled(name: str) -> Any:
+    def lowered(name: str, *, takes_rule: bool) -> Any:
         method = getattr(base, name)
 
-        def entry(self: L, rule: Any, *args: Any, **params: Any) -> Any:
+        def entry(self: L, first: Any, *args: Any, **params: Any) -> Any:
+            if takes_rule:
+                first = first.nested or first
             token = RUNNING.set(self.below)
             try:
-                return method(self, rule.nested or rule, *args, **params)
+                return method(self, first, *args, **params)
             finally:
                 RUNNING.reset(token)
 
         return entry
 
-    def lowered(name: str) -> Any:
-        method = getattr(base, name)
-
-        def entry(self: L, *args: Any, **params: Any) -> Any:
-            token = RUNNING.set(self.below)
-            try:
-                return method(self, *args, **params)
-            finally:
-                RUNNING.reset(token)
-
-        return entry
-
-    entries = {name: ruled(name) for name in RULED}
-    entries |= {name: lowered(name) for name in OTHERS}
+    entries = {name: lowered(name, takes_rule=True) for name in RULED}
+    entries |= {name: lowered(name, takes_rule=False) for name in OTHERS}
     return type(f"Nested{base.__name__}", (base,), entries)
 
 

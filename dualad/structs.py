@@ -226,18 +226,13 @@ def skeleton(tree: Tree) -> Tree:
 
     What happens to the caller's containers from then on does not move its leaves.
     """
-    kind = tree.__class__
-    if kind is dict:
-        own = tree.copy()
-        for key, item in own.items():
-            if item.__class__ is not ndarray:
-                own[key] = skeleton(item)
-        return own
-    if isinstance(tree, dict):
-        return with_items(tree, {key: skeleton(item) for key, item in tree.items()})
-    if isinstance(tree, SEQUENCES):
-        return with_sequence(tree, [skeleton(item) for item in tree])
-    return tree
+    if tree.__class__ is not dict:
+        return map_output(lambda x: x, tree)
+    own = tree.copy()  # the usual case, made short
+    for key, item in own.items():
+        if item.__class__ is not ndarray:
+            own[key] = skeleton(item)
+    return own
 
 
 def leaves(tree: Tree) -> list[Array]:

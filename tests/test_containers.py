@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import dualad as ad
+from dualad.levels import bare
 
 Operator = Callable[..., Any]
 
@@ -220,6 +222,25 @@ class TestChangedPastUs:
             found = ad.gradient(f, w, mode=mode)
             np.testing.assert_array_equal(found, [2.0, 16.0, 24.0])
             np.testing.assert_array_equal(w, [1.0, 4.0, 6.0])
+
+    def test_buffers_are_not_held(self) -> None:
+        """A buffer that f has written into and dropped gives its memory back."""
+        buffers: list[Any] = []
+
+        def f(x: Any) -> Any:
+            t = 0.0
+            for _ in range(3):
+                buffer = np.zeros_like(x)
+                buffer[0] = x[0]
+                buffers.append(weakref.ref(bare(buffer)))
+                t = t + np.sum(buffer)
+                del buffer
+                assert buffers[-1]() is None
+            return t
+
+        _, slope = ad.jvp(f, (np.ones(2),), (np.ones(2),))
+        assert slope == 3.0
+        assert len(buffers) == 3
 
     def test_caller_may_change_arguments_after_vjp(self) -> None:
         """The pullback works on copies."""

@@ -92,7 +92,9 @@ class DualLevel(Level):
         self.width = width
         self.arguments: Any = None
         self.keeps_slopes = False  # for a tape above
-        self.written: dict[int, Array] = {}  # the owners of memory that f wrote into
+        # Identities of owners of memory: of the arguments, and which f wrote into.
+        self.inputs: set[int] = set()
+        self.written: set[int] = set()
 
     # --- the kinds ----------------------------------------------------------------
 
@@ -349,12 +351,12 @@ class DualLevel(Level):
             raise OverlappingWriteError(plain.strides, plain.shape)
         if self.arguments is not None:
             check_write(self, plain)
-        owner = owner_of(plain)
-        self.written[id(owner)] = owner
+        if self.inputs:
+            self.written |= {id(owner_of(plain))} & self.inputs
 
     def has_written(self, x: Array) -> bool:
-        """Say whether a write at this level went to the memory of a plain array."""
-        return bool(self.written) and id(owner_of(bare(x))) in self.written
+        """Say whether a write at this level went to the memory of an argument."""
+        return id(owner_of(bare(x))) in self.written
 
     def each(self, tangent: Array, index: Any, value: Any, write: Any) -> None:
         """Write one direction, or every one of them (None writes zero)."""

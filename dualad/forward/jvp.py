@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dualad.constants import state_of, verify_inputs
-from dualad.forward.dual import DualArray, DualLevel, NestedDualLevel
+from dualad.forward.dual import DualArray, DualLevel, NestedDualLevel, owner_of
 from dualad.levels import RUNNING, Active, bare, is_array
 from dualad.structs import (
     Const,
@@ -57,6 +57,7 @@ def push(
                 check_empty(i, primal)
             lifted.append(map_trees(lifter.lift, (primal, tangent), i, "tangent"))
         level.arguments = f, leaves, constants, primals
+        level.inputs = {id(owner_of(bare(leaf[3]))) for leaf in leaves}
         output = f(*lifted)
         verify_inputs([leaf for leaf in leaves if not level.has_written(leaf[3])])
         for lifter in lifters:

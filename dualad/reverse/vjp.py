@@ -28,7 +28,6 @@ from dualad.structs import (
     check_empty,
     check_given,
     fitting,
-    map_output,
     map_tree,
     map_trees,
     skeleton,
@@ -90,7 +89,7 @@ class Recording:
                 self.output = f(*lifted)
                 return
             try:
-                self.output = map_output(lambda z: z, f(*lifted))
+                self.output = skeleton(f(*lifted))
                 verify_inputs(self.originals)
             finally:
                 if writes_back:
@@ -248,8 +247,7 @@ class Recording:
 
     def delivered(self, shadow: Any) -> Array:
         """Return the cotangent of one input, in its dtype; zeros if nothing came."""
-        memory = shadow.memory
-        like = shadow.like
+        like, memory = shadow.like, shadow.memory
         if memory is None:
             zeros = np.zeros_like(bare(like))
             memory = zeros if isinstance(bare(like), np.ndarray) else zeros[()]

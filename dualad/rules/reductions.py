@@ -95,6 +95,8 @@ def average(
     else:
         weights = matched(array_of(weights), a, axis)
         dtype = np.result_type(a.dtype, weights.dtype)
+        if a.dtype.kind in "biu":  # NumPy averages whole numbers in double precision
+            dtype = np.result_type(dtype, np.float64)
         total = np.sum(weights, axis=axis, dtype=dtype, **keep)
         if np.any(np.equal(total, 0.0)):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")

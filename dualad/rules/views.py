@@ -49,7 +49,7 @@ def ravel(a: Array, order: Any = "C") -> Array:
     only if each element has memory of its own.
     """
     a = array_of(a)
-    if order == "K" and any(
+    if order in ("K", "k") and any(
         stride == 0 and length > 1
         for stride, length in zip(a.strides, np.shape(a), strict=True)
     ):
