@@ -9,7 +9,7 @@ import numpy as np
 from dualad.aliases import arrays_in, check_apart
 from dualad.derivatives import Function
 from dualad.forward.jvp import push
-from dualad.reverse.vjp import Recording
+from dualad.reverse.given import GivenShadows
 from dualad.structs import Const, Tree, map_tree
 
 
@@ -122,11 +122,12 @@ def autodiff(mode: Mode, f: Function, *args: Any, check_constants: bool = True) 
     )
     if mode is Forward:
         return push(f, primals, shadows, in_place=True)
-    recording = Recording(f, primals, shadows=shadows, check_constants=check_constants)
+    recording = GivenShadows(shadows)
+    recording.run(f, primals, check_constants=check_constants)
     value = recording.value()
     recording.seed_scalar("autodiff(Reverse)")
-    recording.tape.sweep()
-    recording.finish_given()
+    recording.sweep()
+    recording.finish()
     return value
 
 

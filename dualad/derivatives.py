@@ -20,7 +20,7 @@ from dualad.forward.jacobian import columns, copied_tree
 from dualad.forward.jvp import push
 from dualad.levels import Active, bare
 from dualad.reverse.jacobian import rows
-from dualad.reverse.vjp import Recording, pull
+from dualad.reverse.vjp import Pullback, Recording
 from dualad.structs import Const, Tree, as_primal, leaves, map_trees, skeleton, stripped
 
 Array = Any
@@ -110,13 +110,14 @@ def value_and_gradient(
     if mode not in ("auto", "reverse"):
         check_mode(mode)
         return forward_gradient(f, args, has_aux=has_aux)
-    recording = Recording(f, args, check_constants=check_constants)
+    recording = Recording()
+    recording.run(f, args, check_constants=check_constants)
     aux = None
     if has_aux:
         recording.output, aux = recording.output
     value = recording.value()
     recording.seed_scalar("gradient")
-    recording.tape.sweep()
+    recording.sweep()
     if has_aux:
         value = value, stripped(aux, recording.tape)
     return value, bare_or_tuple(recording.cotangents())
@@ -336,12 +337,13 @@ def vjp(
     >>> pullback(np.array([1.0, 0.0]))
     array([1., 0.])
     """
-    recording = Recording(f, args, copies=True, check_constants=check_constants)
+    recording = Pullback()
+    recording.run(f, args, check_constants=check_constants)
     value = recording.value()
 
     def pullback(cotangent: Tree) -> Any:
         """Return the contributions of a cotangent of the output to the arguments."""
-        return bare_or_tuple(pull(recording, cotangent))
+        return bare_or_tuple(recording.pull(cotangent))
 
     return value, pullback
 

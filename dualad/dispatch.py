@@ -18,7 +18,14 @@ from dualad.errors import (
     MissingRuleError,
     UnsupportedArgumentError,
 )
-from dualad.levels import RUNNING, Active, Level, bare, is_array
+from dualad.levels import (
+    RUNNING,
+    Active,
+    Level,
+    bare,
+    is_array,
+    those_of_this_thread,
+)
 from dualad.rules import METHODS, RULES
 from dualad.rules.kinds import Reduction, Rule, name_of
 from dualad.rules.views import cast, copied
@@ -500,8 +507,7 @@ def array_function(
 
 def running() -> tuple[Level, ...]:
     """Return the levels that run in this thread, outermost first."""
-    thread = get_ident()
-    return tuple(level for level in RUNNING.get() if level.thread == thread)
+    return those_of_this_thread(RUNNING.get())
 
 
 def created(x: Any) -> Any:

@@ -2,13 +2,13 @@
 
 Each running derivative is a :class:`Level`.  Operations on arrays of several levels
 are handled by the highest; the lower ones are constants to it.  A level belongs to
-the thread that entered it and ends with the call that entered it.
+the thread that made it and ends with the call that made it.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar, Token
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -92,10 +92,14 @@ class Level:
     """One running derivative; its ``order`` is how many run around it, plus one."""
 
     carrier = "active array"
+    order = 1
     keeps_slopes = False  # results keep what a sweep above will ask for again
+
+    # What leads to arrays of this level: only while it runs, so no cycle stays.
     arguments: Any = None
     record: Any = None
-    _token: Token[tuple[Level, ...]] | None = None
+    steps: Any = None
+    leaves: Any = None
 
     # What an interpreter provides; `forward` and `reverse` say how.
     unary: Any
@@ -106,22 +110,20 @@ class Level:
     def __init__(self) -> None:
         """Stand above the levels that run in this thread now."""
         self.thread: int | None = get_ident()
-        self.below = RUNNING.get()
-        if self.below:  # a context may have been copied from another thread
-            self.below = tuple(b for b in self.below if b.thread == self.thread)
-        self.order = len(self.below) + 1
+        self.below = below = RUNNING.get()
+        if below:  # a context may have been copied from another thread
+            self.below = those_of_this_thread(below)
+            self.order = len(self.below) + 1
 
-    def __enter__(self) -> Self:
-        """Run: arrays of this level may be used from here on."""
-        self._token = RUNNING.set((*self.below, self))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End: arrays of this level that are still around refuse to be used."""
-        if self._token is not None:
-            RUNNING.reset(self._token)
-        self.thread = None
-        self.arguments = self.record = None  # no cycle of references stays
+    def run(self, f: Callable[..., Any], args: Iterable[Any]) -> Any:
+        """Return ``f(*args)``, and end: arrays of this level refuse to be used then."""
+        token = RUNNING.set((*self.below, self))
+        try:
+            return f(*args)
+        finally:
+            RUNNING.reset(token)
+            self.thread = None
+            self.arguments = self.record = self.steps = self.leaves = None
 
     def escaped(self) -> EscapedArrayError:
         """Return the error for an array that is used where it may not be."""
@@ -148,6 +150,12 @@ class Level:
     def add_at(self, memory: Array, index: Any, values: Array) -> None:
         """Add at positions that may repeat, in place."""
         raise NotImplementedError
+
+
+def those_of_this_thread(found: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Return the levels among ``found`` that were made by this thread."""
+    thread = get_ident()
+    return tuple(level for level in found if level.thread == thread)
 
 
 RULED = ("unary", "binary", "elementwise", "linear", "multilinear", "general", "alias")

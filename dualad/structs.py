@@ -23,8 +23,6 @@ from dualad.levels import Active, Level, bare, laid_out_like, overlaps_itself
 Array = Any
 Tree = Any
 SEQUENCES = (tuple, list)
-ndarray = np.ndarray
-F64 = np.dtype(np.float64)
 SHARED = (bool, int, str, bytes, type(None), np.bool_, np.integer, np.dtype, type)
 
 
@@ -71,32 +69,7 @@ def map_tree(function: Callable[[Any, Any], Any], tree: Tree, place: Any = 0) ->
 
     Places are spelled out only when somebody asks, see :func:`spelled`.
     """
-    kind = tree.__class__
-    if kind is ndarray and tree.dtype.kind in "fc":
-        return function(place, tree)
-    if kind is dict or isinstance(tree, dict):
-        items = {}
-        for key, item in tree.items():
-            inner = place, key
-            items[key] = (
-                function(inner, item)
-                if item.__class__ is ndarray and item.dtype is F64
-                else map_tree(function, item, inner)
-            )
-        return items if kind is dict else with_items(tree, items)
-    if kind is list or kind is tuple or isinstance(tree, SEQUENCES):
-        mapped = []
-        for i, item in enumerate(tree):
-            inner = place, i
-            mapped.append(
-                function(inner, item)
-                if item.__class__ is ndarray and item.dtype is F64
-                else map_tree(function, item, inner)
-            )
-        return mapped if kind is list else with_sequence(tree, mapped)
-    if is_leaf(tree):
-        return function(place, tree)
-    return shared(tree, place, lambda number: function(place, number))
+    return map_trees(function, (tree,), place)
 
 
 def map_trees(
@@ -226,11 +199,11 @@ def skeleton(tree: Tree) -> Tree:
 
     What happens to the caller's containers from then on does not move its leaves.
     """
-    if tree.__class__ is not dict:
+    if not isinstance(tree, dict):
         return map_output(lambda x: x, tree)
-    own = tree.copy()  # the usual case, made short
+    own = tree.copy() if tree.__class__ is dict else copy.copy(tree)
     for key, item in own.items():
-        if item.__class__ is not ndarray:
+        if not isinstance(item, Active):  # the usual leaf, seen at once
             own[key] = skeleton(item)
     return own
 
@@ -318,9 +291,16 @@ def as_primal(x: Any) -> Any:
 
 def map_output(function: Any, output: Tree) -> Tree:
     """Map over everything in an output that is not a tuple, list or dict."""
-    if isinstance(output, dict):
-        items = {key: map_output(function, item) for key, item in output.items()}
-        return with_items(output, items)
+    kind = output.__class__
+    if kind is dict or isinstance(output, dict):
+        items = {}
+        for key, item in output.items():
+            items[key] = (
+                function(item)  # the usual leaf, seen at once
+                if isinstance(item, Active)
+                else map_output(function, item)
+            )
+        return items if kind is dict else with_items(output, items)
     if isinstance(output, tuple | list):
         return with_sequence(output, [map_output(function, item) for item in output])
     return function(output)

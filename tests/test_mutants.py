@@ -17,7 +17,7 @@ import pytest
 from dualad import constants
 from dualad.forward import dual
 from dualad.levels import bare
-from dualad.reverse import shadow, tape, writes
+from dualad.reverse import shadow, shadowed, tape, writes
 from tests.properties.comparison import check_first_order
 from tests.strategies import Program, seeded_program, shown
 
@@ -126,7 +126,7 @@ def adopts_other_layouts(patch: pytest.MonkeyPatch) -> None:
     original = shadow.Shadow.accumulate
 
     def accumulate(self: Any, c: Any, below: Any, *, is_new: bool = False) -> None:
-        if self.memory is None and getattr(c, "shape", None) == self.like.shape:
+        if self.memory is None and getattr(c, "shape", None) == self.primal.shape:
             self.memory = c
         else:
             original(self, c, below, is_new=is_new)
@@ -137,19 +137,21 @@ def adopts_other_layouts(patch: pytest.MonkeyPatch) -> None:
 @mutant
 def overlap_ignored(patch: pytest.MonkeyPatch) -> None:
     """Add into overlapping views by a plain sum."""
-    original = shadow.ViewShadow.__init__
+    original = shadowed.ShadowedView.__init__
 
     def init(self: Any, *args: Any) -> None:
         original(self, *args)
         self.overlaps = False
 
-    patch.setattr(shadow.ViewShadow, "__init__", init)
+    patch.setattr(shadowed.ShadowedView, "__init__", init)
 
 
 @mutant
 def captured_never_set(patch: pytest.MonkeyPatch) -> None:
     """Save no overwritten values of arrays made inside f."""
-    patch.setattr(tape.Tape, "mark_captured", lambda _: None)
+    patch.setattr(
+        tape.Tape, "marked_captured", lambda t: {id(leaf[0]) for leaf in t.leaves}
+    )
 
 
 @mutant

@@ -44,25 +44,24 @@ def push(
     level = (NestedDualLevel if RUNNING.get() else DualLevel)(width)
     leaves: list[Any] = []
     constants: list[tuple[str, Any]] = []
-    with level:
-        lifted, lifters = [], []
-        for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
-            if isinstance(primal, Const):
-                constants.append((f"argument {i}", primal.value))
-                lifted.append(primal.value)
-                continue
-            lifter = Lifter(level, leaves, in_place=in_place)
-            lifters.append(lifter)
-            if not is_leaf(primal) and not tree_leaves(primal):
-                check_empty(i, primal)
-            lifted.append(map_trees(lifter.lift, (primal, tangent), i, "tangent"))
-        level.arguments = f, leaves, constants, primals
-        level.inputs = {id(owner_of(bare(leaf[3]))) for leaf in leaves}
-        output = f(*lifted)
-        verify_inputs([leaf for leaf in leaves if not level.has_written(leaf[3])])
-        for lifter in lifters:
-            lifter.finish()
-        return value_of(output, level), tangent_of(output, level)
+    lifted, lifters = [], []
+    for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
+        if isinstance(primal, Const):
+            constants.append((f"argument {i}", primal.value))
+            lifted.append(primal.value)
+            continue
+        lifter = Lifter(level, leaves, in_place=in_place)
+        lifters.append(lifter)
+        if not is_leaf(primal) and not tree_leaves(primal):
+            check_empty(i, primal)
+        lifted.append(map_trees(lifter.lift, (primal, tangent), i, "tangent"))
+    level.arguments = f, leaves, constants, primals
+    level.inputs = {id(owner_of(bare(leaf[3]))) for leaf in leaves}
+    output = level.run(f, lifted)
+    verify_inputs([leaf for leaf in leaves if not level.has_written(leaf[3])])
+    for lifter in lifters:
+        lifter.finish()
+    return value_of(output, level), tangent_of(output, level)
 
 
 class Lifter:

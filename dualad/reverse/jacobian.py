@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dualad.levels import bare
-from dualad.reverse.vjp import Recording, pull
+from dualad.reverse.vjp import Pullback
 from dualad.structs import Tree, as_primal, is_leaf, map_output, map_trees
 
 Array = Any
@@ -23,7 +23,8 @@ def rows(
     None if the output has as many elements as ``fewer_than``: then
     columns are the better way (and ``f`` has run on copies, leaving nothing behind).
     """
-    recording = Recording(f, args, copies=True, writes_back=False)
+    recording = Pullback()
+    recording.run(f, args, writes_back=False)
     outputs: list[Any] = []
     map_output(outputs.append, recording.output)
     if fewer_than is not None and sum(np.size(z) for z in outputs) >= fewer_than:
@@ -41,7 +42,7 @@ def rows(
     tables = map_output(table, recording.output)
     return [
         map_output(functools.partial(stacked, i, arg), tables)
-        for i, arg in enumerate(recording.args)
+        for i, arg in enumerate(recording.trees)
     ]
 
 
@@ -56,22 +57,22 @@ class Table:
         self.rows = rows
 
 
-def row(recording: Recording, place: int, z: Any, k: int) -> list[Tree]:
+def row(recording: Pullback, place: int, z: Any, k: int) -> list[Tree]:
     """Return the derivative of one element of one output by each argument.
 
     Of a complex output, the imaginary part comes from a cotangent of i.
     """
-    by_real = pull(recording, unit(recording, place, k, 1.0))
+    by_real = recording.pull(unit(recording, place, k, 1.0))
     if as_primal(z).dtype.kind != "c":
         return by_real
-    by_imag = pull(recording, unit(recording, place, k, 1j))
+    by_imag = recording.pull(unit(recording, place, k, 1j))
     return [
         map_trees(lambda _, x, y: x + 1j * y, (real, imag))
         for real, imag in zip(by_real, by_imag, strict=True)
     ]
 
 
-def unit(recording: Recording, place: int, k: int, length: complex) -> Tree:
+def unit(recording: Pullback, place: int, k: int, length: complex) -> Tree:
     """Return a cotangent that is zero but for one element of one output."""
     count = 0
 

@@ -1,9 +1,11 @@
 """Shadows: the memory in which cotangents accumulate, and its one door.
 
 Only the ``accumulate`` methods of this module (and ``receive``, their short cut) add
-into derivative memory.  A shadow starts *fresh*: known to be zero, with no memory yet.
-What is an alias in the primal is an alias here: a view's shadow is the same view of
-its owner's shadow.
+into derivative memory.  The carriers of `shadowed` are shadows of their primals: these
+classes say what a shadow does, those where it is kept.
+
+A shadow starts *fresh*: known to be zero, with no memory yet.  What is an alias in the
+primal is an alias here: a view's shadow is the same view of its owner's shadow.
 """
 
 from __future__ import annotations
@@ -32,13 +34,12 @@ FLOAT32 = np.dtype(np.float32)
 class Shadow:
     """The shadow of an array that owns its memory."""
 
-    __slots__ = ("captured", "like", "memory")
+    __slots__ = ()
     parent = None
     overlaps = False
 
-    like: Array  # the primal, which gives shape, dtype and layout
+    primal: Array  # gives shape, dtype and layout
     memory: Array  # None while fresh
-    captured: bool  # an earlier step will read the memory of the primal
 
     @property
     def owner(self) -> Shadow:
@@ -48,7 +49,9 @@ class Shadow:
     def materialised(self, below: tuple[Level, ...]) -> Array:
         """Return the memory, made of zeros if it was fresh."""
         if self.memory is None:
-            self.memory = levels.zeros_like(self.like, below, shadow_dtype(self.like))
+            self.memory = levels.zeros_like(
+                self.primal, below, shadow_dtype(self.primal)
+            )
         return self.memory
 
     def known(self, below: tuple[Level, ...]) -> Array | None:  # noqa: ARG002 -- see ViewShadow
@@ -57,7 +60,7 @@ class Shadow:
 
     def is_congruent(self, shape: tuple[int, ...]) -> bool:
         """Say whether the memory is that of an array of this shape, in C order."""
-        plain = bare(self.like)
+        plain = bare(self.primal)
         return (
             plain.shape == shape
             and plain.flags.c_contiguous
@@ -66,24 +69,27 @@ class Shadow:
 
     def fits(self, other: Shadow) -> bool:
         """Say whether the memory of another shadow could be that of this one."""
-        return bare(self.like).dtype == bare(other.like).dtype
+        return bare(self.primal).dtype == bare(other.primal).dtype
 
     def receive(self, contribution: Array) -> None:
-        """Add a plain array that nobody else holds: adopt it, or add it in place.
+        """Add a dense plain array that nobody else holds: adopt it, or add in place.
 
         The fast path of :meth:`accumulate`, to which everything unusual goes.
         """
         memory = self.memory
-        like = self.like
         if memory is not None:
             try:
                 np.add(memory, contribution, memory)
             except ValueError:  # it is larger: what was broadcast must be summed
                 self.accumulate(contribution, (), is_new=True)
-        elif (
-            contribution.shape == like.shape
-            and contribution.strides == like.strides
+            return
+        like = self.primal
+        shape = contribution.shape
+        if (
+            shape == like.shape
             and contribution.dtype is like.dtype
+            # Of a vector without gaps NumPy takes every view that it takes of another.
+            and (len(shape) == 1 or contribution.strides == like.strides)
         ):
             self.memory = contribution
         else:
@@ -104,21 +110,25 @@ class Shadow:
             else:
                 add(self.memory, contribution)
             return
-        like = self.like
+        like = self.primal
         if below or kind is Scatter:
             self.accumulate_first(contribution, below, is_new=is_new)
         elif kind is ndarray:
             if (
-                contribution.shape == like.shape
+                contribution.base is None
+                and contribution.shape == like.shape
                 and contribution.dtype is like.dtype
                 and contribution.strides == like.strides
-                and contribution.base is None
                 and (is_new or getrefcount(contribution) == UNSHARED)
             ):
                 self.memory = contribution
             else:
                 self.copy_first(contribution)
-        elif kind is float64 and like.dtype is F64 and like.flags.forc:
+        elif (
+            kind is float64
+            and like.dtype is F64
+            and (like.base is None or like.flags.forc)
+        ):
             # The cotangent of a sum over everything: one number for each element.
             self.memory = memory = like.copy("K")
             memory.fill(contribution)
@@ -127,7 +137,7 @@ class Shadow:
 
     def copy_first(self, contribution: Array) -> None:
         """Copy a first contribution into the primal's layout: no zeros, no sum."""
-        like = self.like
+        like = self.primal
         dtype = shadow_dtype(like)
         if contribution.shape != like.shape:
             contribution = fitted(contribution, like.shape)
@@ -143,7 +153,7 @@ class Shadow:
         self, contribution: Array, below: tuple[Level, ...], *, is_new: bool
     ) -> None:
         """Accumulate the first contribution where other levels run below."""
-        like = self.like
+        like = self.primal
         if contribution.__class__ is Scatter:
             scatter_into(self.materialised(below), contribution)
         elif (
@@ -159,25 +169,26 @@ class Shadow:
             add(self.materialised(below), contribution)
 
 
-def fresh_shadow(like: Array) -> Shadow:
-    """Return the shadow of ``like`` on which nothing has accumulated."""
-    shadow = Shadow()
-    shadow.like = like
-    shadow.memory = None
-    shadow.captured = False
-    return shadow
+class Collector(Shadow):
+    """A shadow alone, in which contributions are collected on their way."""
+
+    __slots__ = ("memory", "primal")
+
+    def __init__(self, primal: Array) -> None:
+        """Start fresh."""
+        self.primal = primal
+        self.memory = None
 
 
 class ScalarShadow:
     """The shadow of a scalar: immutable like its primal, so adding rebinds it."""
 
-    __slots__ = ("captured", "like", "memory")
+    __slots__ = ()
     parent = None
     overlaps = False
 
-    like: Array
+    primal: Array
     memory: Array
-    captured: bool
 
     @property
     def owner(self) -> ScalarShadow:
@@ -197,7 +208,7 @@ class ScalarShadow:
     ) -> None:
         """Add a contribution of any shape that broadcasting gave the scalar."""
         if contribution.__class__ is not np.float64:
-            contribution = as_scalar(contribution, self.like)
+            contribution = as_scalar(contribution, self.primal)
         memory = self.memory
         self.memory = contribution if memory is None else memory + contribution
 
@@ -213,36 +224,16 @@ class ScalarShadow:
 class ViewShadow:
     """The shadow of a view: the same view of the parent's shadow, looked up late."""
 
-    __slots__ = (
-        "function",
-        "like",
-        "overlaps",
-        "owner",
-        "params",
-        "parent",
-        "rule",
-        "seen",
-    )
-    owner: Shadow
-    overlaps: bool
+    __slots__ = ()
 
-    def __init__(
-        self,
-        parent: Shadow | ViewShadow,
-        rule: Rule,
-        function: Callable[..., Array],
-        params: Mapping[str, Any],
-        like: Array,
-    ) -> None:
-        """Remember how the view was taken; ``like`` is the view of the primal."""
-        self.parent = parent
-        self.owner = parent.owner
-        self.rule = rule
-        self.function = function
-        self.params = params
-        self.like = like
-        self.overlaps = parent.overlaps or rule.overlaps
-        self.seen: tuple[Array, Array] | None = None  # memory of the owner, our view
+    primal: Array
+    parent: Shadow | ViewShadow
+    owner: Shadow
+    rule: Rule
+    function: Callable[..., Array]  # the view is function(parent, **params)
+    params: Mapping[str, Any]
+    overlaps: bool
+    seen: tuple[Array, Array] | None  # memory of the owner, our view of it
 
     def materialised(self, below: tuple[Level, ...]) -> Array:
         """Return this view of the owner's memory.
@@ -311,11 +302,11 @@ class ViewShadow:
         """
         view: Any = self
         if contribution.__class__ is Scatter:
-            collected = fresh_shadow(np.empty(np.shape(view.like), view.like.dtype))
+            collected = Collector(np.empty(np.shape(view.primal), view.primal.dtype))
             collected.accumulate(contribution, below)
             contribution = collected.memory
-        elif np.shape(contribution) != np.shape(view.like):
-            contribution = fitted(contribution, np.shape(view.like))
+        elif np.shape(contribution) != np.shape(view.primal):
+            contribution = fitted(contribution, np.shape(view.primal))
         while view.overlaps:
             contribution = view.transposed(contribution, below)
             view = view.parent
@@ -323,13 +314,13 @@ class ViewShadow:
 
     def transposed(self, view_bar: Array, below: tuple[Level, ...]) -> Array:
         """Return the contribution to the parent that a contribution here amounts to."""
-        parent = self.parent.like
-        if is_complex(view_bar) and not is_complex(self.like):
+        parent = self.parent.primal
+        if is_complex(view_bar) and not is_complex(self.primal):
             view_bar = np.real(view_bar)
         if self.rule.overlaps:
             return self.rule.transpose(view_bar, np.shape(parent), **self.params)  # type: ignore[misc]  # overlaps has one
-        if self.like.dtype != parent.dtype:
-            if np.shape(self.like) != np.shape(parent):
+        if self.primal.dtype != parent.dtype:
+            if np.shape(self.primal) != np.shape(parent):
                 return reinterpreted(copied(view_bar, order="C"), dtype=parent.dtype)
             part = self.function(np.full(np.shape(parent), 1j), **self.params)
             return 1j * view_bar if np.all(part) else view_bar
@@ -337,12 +328,13 @@ class ViewShadow:
         index = np.unravel_index(
             self.function(numbers, **self.params), np.shape(parent) or (1,)
         )
-        collected = fresh_shadow(np.empty(np.shape(parent) or (1,), view_bar.dtype))
+        collected = Collector(np.empty(np.shape(parent) or (1,), view_bar.dtype))
         collected.accumulate(Scatter(index, view_bar), below)
         return np.reshape(collected.memory, np.shape(parent))
 
 
 Plan = list[tuple[Shadow, tuple[Shadow, ...], Callable[[Array, int, slice], Array]]]
+Memories = dict[int, Array]  # by the identity of the shadow
 
 
 def accumulate_in_blocks(plan: Plan, size: int, below: tuple[Level, ...]) -> None:
@@ -355,16 +347,16 @@ def accumulate_in_blocks(plan: Plan, size: int, below: tuple[Level, ...]) -> Non
     """
     whole, first = whole_memory(plan, below)
     for block in blocks(size):
-        local: dict[Shadow, Array] = {}
+        local: Memories = {}
         for i, (z_shadow, shadows, contribution) in enumerate(plan):
-            memory = whole.get(z_shadow)
-            part = local.pop(z_shadow) if memory is None else memory[block]
+            memory = whole.get(id(z_shadow))
+            part = local.pop(id(z_shadow)) if memory is None else memory[block]
             for j, shadow in enumerate(shadows):
                 added = contribution(part, j, block)
-                target = whole.get(shadow)
+                target = whole.get(id(shadow))
                 if target is None:
-                    before = local.get(shadow)
-                    local[shadow] = added if before is None else before + added
+                    before = local.get(id(shadow))
+                    local[id(shadow)] = added if before is None else before + added
                 elif (i, j) in first:
                     target[block] = added
                 else:
@@ -375,28 +367,28 @@ def accumulate_in_blocks(plan: Plan, size: int, below: tuple[Level, ...]) -> Non
 
 def whole_memory(
     plan: Plan, below: tuple[Level, ...]
-) -> tuple[dict[Shadow, Array], set[tuple[int, int]]]:
-    """Return the shadows that have memory for all blocks, flat; fresh ones get some.
+) -> tuple[Memories, set[tuple[int, int]]]:
+    """Return the memory that exists for all blocks, flat; fresh shadows get some.
 
     Also which contributions come first into memory that must be written, not added
     to.  A cotangent that is needed no more gives its memory to the last argument.
     """
-    inner = {z_shadow for z_shadow, *_ in plan}
-    whole = {s: s.memory.reshape(-1) for s in inner if s.memory is not None}
+    inner = {id(z_shadow): z_shadow.memory for z_shadow, *_ in plan}
+    whole = {s: memory.reshape(-1) for s, memory in inner.items() if memory is not None}
     first: set[tuple[int, int]] = set()
     for i, (z_shadow, shadows, _) in enumerate(plan):
         for j, shadow in enumerate(shadows):
-            if shadow in whole or shadow in inner:
+            if id(shadow) in whole or id(shadow) in inner:
                 continue
             if shadow.memory is None:
                 is_last = j == len(shadows) - 1
-                if is_last and z_shadow in whole and shadow.fits(z_shadow):
+                if is_last and id(z_shadow) in whole and shadow.fits(z_shadow):
                     shadow.memory = z_shadow.memory
                     first.add((i, j))
                 elif not below:
-                    shadow.memory = np.empty_like(shadow.like)
+                    shadow.memory = np.empty_like(shadow.primal)
                     first.add((i, j))
-            whole[shadow] = shadow.materialised(below).reshape(-1)
+            whole[id(shadow)] = shadow.materialised(below).reshape(-1)
     return whole, first
 
 

@@ -1,61 +1,86 @@
-"""The carriers of reverse mode: a primal, its shadow, and the tape that records."""
+"""The carriers of reverse mode: a primal with its shadow, and the tape that records."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dualad.arrays import ActiveArray, ActiveScalar
 from dualad.reverse.shadow import ScalarShadow, Shadow, ViewShadow
+from dualad.rules.kinds import Rule
 
 if TYPE_CHECKING:
     from dualad.reverse.tape import Tape
 
+Array = Any
 
-class ShadowedArray(ActiveArray):
-    """An array with a shadow into which cotangents accumulate."""
 
-    __slots__ = ("level", "primal", "shadow")
+class ShadowedArray(Shadow, ActiveArray):
+    """An array that owns its memory, and a shadow in which cotangents accumulate."""
+
+    __slots__ = ("level", "memory", "primal")
     level: Tape
-    shadow: Shadow | ViewShadow
 
 
-class ShadowedScalar(ActiveScalar):
+class ShadowedView(ViewShadow, ActiveArray):
+    """A view of another shadowed array, whose shadow is the same view of its shadow."""
+
+    __slots__ = (
+        "function",
+        "level",
+        "overlaps",
+        "owner",
+        "params",
+        "parent",
+        "primal",
+        "rule",
+        "seen",
+    )
+    level: Tape
+
+    def __init__(
+        self,
+        parent: ShadowedArray | ShadowedView,
+        rule: Rule,
+        function: Callable[..., Array],
+        params: Mapping[str, Any],
+        primal: Array,
+    ) -> None:
+        """Remember how the view was taken; ``primal`` is the view of the primal."""
+        self.parent = parent
+        self.owner = parent.owner
+        self.level = parent.level
+        self.rule = rule
+        self.function = function
+        self.params = params
+        self.primal = primal
+        self.overlaps = parent.overlaps or rule.overlaps
+        self.seen = None
+
+
+class ShadowedScalar(ScalarShadow, ActiveScalar):
     """A scalar with a shadow; immutable."""
 
-    __slots__ = ("level", "primal", "shadow")
+    __slots__ = ("level", "memory", "primal")
     level: Tape
-    shadow: ScalarShadow
 
 
 # Made without ``__init__``, which would take twice as long.
 
 
-def shadowed(primal: Any, shadow: Shadow | ViewShadow, level: Tape) -> ShadowedArray:
-    """Tie an array to a shadow that exists."""
-    active = ShadowedArray()
-    active.primal = primal
-    active.shadow = shadow
-    active.level = level
-    return active
-
-
 def fresh_array(primal: Any, level: Tape) -> ShadowedArray:
     """Return an array that owns its memory with a fresh shadow."""
     active = ShadowedArray()
-    active.shadow = shadow = Shadow()
-    active.primal = shadow.like = primal
+    active.primal = primal
     active.level = level
-    shadow.memory = None
-    shadow.captured = False
+    active.memory = None
     return active
 
 
 def fresh_scalar(primal: Any, level: Tape) -> ShadowedScalar:
     """Return a scalar with a fresh shadow."""
     active = ShadowedScalar()
-    active.shadow = shadow = ScalarShadow()
-    active.primal = shadow.like = primal
+    active.primal = primal
     active.level = level
-    shadow.memory = None
-    shadow.captured = False
+    active.memory = None
     return active

@@ -1,4 +1,4 @@
-"""The record of a run, and the sweep that runs it backward.
+"""The record of a run: what a function did with the arrays of a tape, step by step.
 
 A step is a tuple that starts with the function that pulls it:
 
@@ -14,8 +14,10 @@ A step is a tuple that starts with the function that pulls it:
     (pull_write, write)                         see `writes`
     (pull_leaf, shadow)                         an array made by np.zeros_like
 
-Steps hold primals and shadows, never active arrays: no reference cycles, so memory
-goes when the call returns.  Views leave no step: their shadows are views.
+A shadowed array is its own shadow: ``x_shadow`` is the array whose primal is ``x``, and
+holds what has come to it.  Steps belong to the `vjp.Recording`, not to the tape, which
+forgets them when the function has run: arrays lead to their tape, and with it no
+reference cycle stays.  Views leave no step: their shadows are views.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ import numpy as np
 from dualad.aliases import check_write
 from dualad.arrays import ActiveArray
 from dualad.blocks import LARGE
-from dualad.constants import SMALL, Constants, verify_inputs
+from dualad.constants import SMALL, Constants
 from dualad.dispatch import NOTHING, object_result
 from dualad.errors import OverlappingWriteError
 from dualad.levels import (
@@ -56,13 +58,12 @@ from dualad.reverse.pulls import (
     pull_rule_one,
     pull_rule_two,
 )
-from dualad.reverse.shadow import ViewShadow
 from dualad.reverse.shadowed import (
     ShadowedArray,
     ShadowedScalar,
+    ShadowedView,
     fresh_array,
     fresh_scalar,
-    shadowed,
 )
 from dualad.reverse.writes import (
     AddAt,
@@ -89,29 +90,29 @@ INDEXED = RULES[indexed]
 
 
 class Tape(Level):
-    """The level of one reverse-mode derivative: it records, then sweeps."""
+    """The level of one reverse-mode derivative: it records."""
 
     carrier = "shadowed array"
 
-    # How a small elementwise function of one or two arrays is pulled.
-    pull_one = staticmethod(pull_real_one)
-    pull_two = staticmethod(pull_real_two)
+    steps: list[Step]  # of the recording, while the function runs
+    leaves: list[Leaf]  # of its arguments; `Recording` says what they are
+
+    check_constants: bool  # whether to watch the arrays that f may change past us
 
     # What most tapes never need is made when first needed.
-    check_constants = True
-    constants: Constants | None = None
-    arguments: Any = None
-    leaves: list[Leaf]  # of the arguments; `Recording` says what they are
-    marked = 0
-    hushed: Any = None
-    undone: list[Write] | None = None
-    written: set[Any] | None = None  # the owners of memory that f wrote into
+    captured: set[int] | None = None  # owners whose memory a step will read again
+    marked = 0  # of how many steps `captured` knows
+    written: set[int] | None = None  # owners of memory that f wrote into
 
-    def __init__(self) -> None:
-        """Start an empty record."""
+    def __init__(self, steps: list[Step], leaves: list[Leaf]) -> None:
+        """Record into ``steps`` what happens to ``leaves``."""
         Level.__init__(self)
-        self.steps: list[Step] = []
-        self.record: Any = self.steps.append
+        self.steps = steps
+        self.leaves = leaves
+        self.constants: Constants | None = None
+        self.record: Any = steps.append
+        # How a small elementwise function of one or two arrays is pulled.
+        self.pull_one, self.pull_two = pull_real_one, pull_real_two
         if self.below:
             self.pull_one = self.pull_two = pull_any
             self.below[-1].keeps_slopes = True
@@ -128,6 +129,10 @@ class Tape(Level):
             return x
         return self.keeper().protected(x)
 
+    def protected_items(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters in a form that will still be what they are now."""
+        return {k: self.protected(v) for k, v in params.items()}
+
     def keeper(self) -> Constants:
         """Return what keeps watch on the constants of this tape."""
         if self.constants is None:
@@ -141,15 +146,16 @@ class Tape(Level):
         if self.thread != get_ident():
             raise self.escaped()
         a = x.primal
+        evaluate = rule.evaluate
         if params:
-            params = {k: self.protected(v) for k, v in params.items()}
-            z = rule.evaluate(a, **params)
+            params = self.protected_items(params)
+            z = evaluate(a, **params)
         else:
-            z = rule.evaluate(a)
+            z = evaluate(a)
         formulas, keep_z, (keep_a,) = rule.plans[1]
         if formulas is None:
             return z
-        shadows = (x.shadow,)
+        shadows = (x,)
         kept_z = z if keep_z else None
         kept = (a if keep_a else None,)
         if z.__class__ is ndarray and z.dtype is F64:
@@ -165,9 +171,8 @@ class Tape(Level):
             active = fresh_scalar(z, self)
         else:
             return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
-        self.record(
-            (pull, active.shadow, kept_z, kept, shadows, formulas, rule, params)
-        )
+        record = self.record
+        record((pull, active, kept_z, kept, shadows, formulas, rule, params))
         return active
 
     def binary(
@@ -178,26 +183,27 @@ class Tape(Level):
             raise self.escaped()
         if y.__class__ not in CARRIERS or y.level is not self:
             a, b = x.primal, y
-            shadows: Any = (x.shadow,)
+            shadows: Any = (x,)
             formulas, keep_z, (keep_a, keep_b) = rule.plans[1]
             kept = (a if keep_a else None, self.protected(b) if keep_b else None)
         elif x.__class__ not in CARRIERS or x.level is not self:
             a, b = x, y.primal
-            shadows = (y.shadow,)
+            shadows = (y,)
             formulas, keep_z, (keep_a, keep_b) = rule.plans[2]
             kept = (self.protected(a) if keep_a else None, b if keep_b else None)
         else:
             a, b = x.primal, y.primal
-            shadows = (x.shadow, y.shadow)
+            shadows = (x, y)
             formulas, keep_z, (keep_a, keep_b) = rule.plans[3]
             kept = (a if keep_a else None, b if keep_b else None)
         if formulas is None:
             return self.elementwise(rule, (x, y), params)
+        evaluate = rule.evaluate
         if params:
-            params = {k: self.protected(v) for k, v in params.items()}
-            z = rule.evaluate(a, b, **params)
+            params = self.protected_items(params)
+            z = evaluate(a, b, **params)
         else:
-            z = rule.evaluate(a, b)
+            z = evaluate(a, b)
         kept_z = z if keep_z else None
         if z.__class__ is ndarray and z.dtype is F64:
             if rule.kind == "elementwise":
@@ -209,9 +215,8 @@ class Tape(Level):
             active = fresh_array(z, self)
         else:
             return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
-        self.record(
-            (pull, active.shadow, kept_z, kept, shadows, formulas, rule, params)
-        )
+        record = self.record
+        record((pull, active, kept_z, kept, shadows, formulas, rule, params))
         return active
 
     def elementwise(
@@ -235,12 +240,12 @@ class Tape(Level):
                 kept.append(a)
                 if rule.variadic:
                     formula = at_position(formula, i)
-                shadows.append(x.shadow)
+                shadows.append(x)
                 formulas.append(formula)
             else:
                 arrays.append(x)
                 kept.append(self.protected(x))
-        params = {k: self.protected(v) for k, v in params.items()}
+        params = self.protected_items(params)
         z = rule.primal(*arrays, **params)
         # Many arrays go to their pullback as one tuple: each pull is then O(1).
         kept_arrays: Any = (tuple(kept),) if rule.variadic else tuple(kept)
@@ -271,7 +276,7 @@ class Tape(Level):
                 self.record(
                     (
                         pull_number,
-                        active.shadow,
+                        active,
                         kept_z,
                         kept,
                         rule,
@@ -298,9 +303,8 @@ class Tape(Level):
             if pull is pull_any and z.size >= LARGE:
                 pull = pull_large
         active = self.new(z)
-        self.record(
-            (pull, active.shadow, kept_z, kept, shadows, formulas, rule, params)
-        )
+        record = self.record
+        record((pull, active, kept_z, kept, shadows, formulas, rule, params))
         return active
 
     def alias(
@@ -316,8 +320,7 @@ class Tape(Level):
         if type(base) is np.ndarray and (
             np.may_share_memory(plain, base) or plain.size == 0
         ):
-            shadow = ViewShadow(x.shadow, rule, rule.primal, params, view)
-            return shadowed(view, shadow, self)
+            return ShadowedView(x, rule, rule.primal, params, view)
         if type(plain) is not np.ndarray:
             return x[()] if isinstance(x, ActiveArray) else x  # NumPy gave a scalar
         # NumPy copied: record the copy first, of which it can be a view.
@@ -333,11 +336,10 @@ class Tape(Level):
             index = settled(index)
         if not isinstance(part, np.ndarray | ActiveArray):
             active = fresh_scalar(part, self)
-            self.record((pull_read, active.shadow, x.shadow, index))
+            self.record((pull_read, active, x, index))
             return active
         if is_basic(index) or np.may_share_memory(bare(part), bare(x.primal)):
-            shadow = ViewShadow(x.shadow, INDEXED, indexed, {"index": index}, part)
-            return shadowed(part, shadow, self)
+            return ShadowedView(x, INDEXED, indexed, {"index": index}, part)
         return self.unary(GATHERED, x, {"index": index})
 
     def write(self, x: Any, index: Any, value: Any) -> None:
@@ -347,12 +349,12 @@ class Tape(Level):
         if index.__class__ is not int:
             index = settled(index)
         clean = None
-        if is_ours and value.shadow.owner is x.shadow.owner:
+        if is_ours and value.owner is x.owner:
             if is_basic(index) and is_same_region(x.primal[index], primal):
                 return  # Python ends x[i] += v by writing x[i] onto itself
             clean = overlapping_value(x.primal, index, primal)
         index = self.prepared(x, index)
-        write = Write(x, index, value.shadow if is_ours else None, self.saved(x, index))
+        write = Write(x, index, value if is_ours else None, self.saved(x, index))
         if is_ours and not is_basic(index):
             write.losers = losers_of(x.primal, index)
 
@@ -368,7 +370,7 @@ class Tape(Level):
         is_ours = isinstance(value, Active) and value.level is self
         primal = value.primal if is_ours else value
         index = self.prepared(x, settled(index))
-        write = AddAt(x, index, value.shadow if is_ours else None, self.saved(x, index))
+        write = AddAt(x, index, value if is_ours else None, self.saved(x, index))
         self.perform(write, lambda: np.add.at(x.primal, index, primal))
 
     def prepared(self, x: Any, index: Any) -> Any:
@@ -384,12 +386,12 @@ class Tape(Level):
 
     def saved(self, x: Any, index: Any) -> Array:
         """Return what a write will overwrite, if an earlier step may need it."""
-        self.mark_captured()
-        return element_copy(x.primal, index) if x.shadow.owner.captured else None
+        is_needed = id(x.owner) in self.marked_captured()
+        return element_copy(x.primal, index) if is_needed else None
 
     def perform(self, write: Write, action: Any) -> None:
         """Record a write, then do it; one that fails leaves no record."""
-        owner = write.shadow.owner
+        owner = id(write.shadow.owner)
         if self.written is None:
             self.written = set()
         is_first = owner not in self.written
@@ -404,17 +406,23 @@ class Tape(Level):
             self.marked = min(self.marked, len(self.steps))
             raise
 
-    def mark_captured(self) -> None:
-        """Flag the owners of all memory that the steps so far will read again."""
+    def marked_captured(self) -> set[int]:
+        """Return the owners of all memory that is to be read again.
+
+        By the steps so far, or by the caller, to whom the arguments belong.
+        """
+        if self.captured is None:
+            self.captured = {id(leaf[0]) for leaf in self.leaves}
+        captured = self.captured
         for step in self.steps[self.marked :]:
             if step[0] in CAPTURING:
                 _, z_shadow, z, arrays, shadows, *_ = step
                 if z is not None:
-                    z_shadow.captured = True
+                    captured.add(id(z_shadow))
                 if any(a is not None for a in arrays):
-                    for shadow in shadows:
-                        shadow.owner.captured = True
+                    captured.update(id(shadow.owner) for shadow in shadows)
         self.marked = len(self.steps)
+        return captured
 
     def new(self, z: Array) -> ShadowedArray | ShadowedScalar:
         """Return a new result as an active value with a fresh shadow."""
@@ -425,58 +433,12 @@ class Tape(Level):
     def activated(self, x: Array) -> ShadowedArray | ShadowedScalar:
         """Return ``x`` as an array of this level on which nothing depends yet."""
         active = self.new(x)
-        self.record((pull_leaf, active.shadow))
+        self.record((pull_leaf, active))
         return active
 
     def add_into(self, memory: Array, contribution: Array) -> None:
         """Add into memory of this level: the shadow of a level above."""
         memory[...] = memory + contribution
-
-    # --- sweeping -----------------------------------------------------------------
-
-    def sweep(self, *, keep: bool = False) -> None:
-        """Run all steps backward; then redo the writes that this undid.
-
-        Unless ``keep``, each step is dropped as soon as it has run: memory falls.
-        """
-        if self.constants is not None:
-            self.constants.verify()
-        if self.debug is not None:
-            self.debug.tapes.append(str(self))
-        self.pending = steps = self.steps.copy() if keep else self.steps
-        following = steps.pop
-        try:
-            while steps:
-                step = following()
-                step[0](self, step)
-            verify_inputs(self.leaves)
-        finally:
-            if self.hushed is not None:
-                self.hushed.__exit__()
-                self.hushed = None
-            while self.undone:
-                self.undone.pop().swap()
-
-    def forget(self) -> None:
-        """Clear the shadows of all steps after a sweep that did not reach its end."""
-        for step in self.steps:
-            if step[0] is not pull_write:
-                step[1].memory = None
-
-    def hush(self) -> None:
-        """Silence NumPy's warnings until the sweep ends: the function did not warn."""
-        self.hushed = np.errstate(all="ignore")
-        self.hushed.__enter__()
-
-    def __str__(self) -> str:
-        """Return one line per step: what ran, on what shapes."""
-        lines = [f"tape of level {self.order}, {len(self.steps)} steps"]
-        places = getattr(self, "lines", None) or [""] * len(self.steps)
-        lines += [
-            f"{i:6}  {described(step):40} {place}".rstrip()
-            for i, (step, place) in enumerate(zip(self.steps, places, strict=False))
-        ]
-        return "\n".join(lines)
 
     def record_with_line(self, step: Step) -> None:
         """Record a step and the line of the user's code that it came from."""
@@ -499,7 +461,7 @@ CAPTURING = frozenset(
         pull_rule_two,
     }
 )
-CARRIERS = frozenset({ShadowedArray, ShadowedScalar})
+CARRIERS: frozenset[Any] = frozenset({ShadowedArray, ShadowedView, ShadowedScalar})
 F64 = np.dtype(np.float64)
 NUMBERS = frozenset({float, int, bool, complex, type(None), str, np.float64})
 ndarray = np.ndarray
@@ -510,7 +472,7 @@ ARRAYS = (np.ndarray, ActiveArray)
 def unaliased(z: Array, shadows: tuple[Any, ...]) -> Array:
     """Return a result that shares no memory with an argument: a copy where it did."""
     for shadow in shadows:
-        plain = bare(shadow.like)
+        plain = bare(shadow.primal)
         if type(plain) is np.ndarray and np.may_share_memory(bare(z), plain):
             return copied(z, order="K")
     return z
@@ -524,11 +486,11 @@ def described(step: Step) -> str:
         name = type(write).__name__.lower()
         return f"{name} {np.shape(write.primal)}[{write.index!r:.40}]"
     if kind is pull_read:
-        return f"read {np.shape(step[2].like)}[{step[3]!r:.40}]"
+        return f"read {np.shape(step[2].primal)}[{step[3]!r:.40}]"
     if kind is pull_leaf:
-        return f"leaf {np.shape(step[1].like)}"
+        return f"leaf {np.shape(step[1].primal)}"
     if kind is pull_number:
         return f"{step[4].name} of numbers"
     _, z_shadow, _, _, shadows, _, rule, _ = step
-    shapes = ", ".join(str(np.shape(shadow.like)) for shadow in shadows)
-    return f"{rule.name} {shapes} -> {np.shape(z_shadow.like)}"
+    shapes = ", ".join(str(np.shape(shadow.primal)) for shadow in shadows)
+    return f"{rule.name} {shapes} -> {np.shape(z_shadow.primal)}"

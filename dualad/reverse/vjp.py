@@ -13,185 +13,174 @@ from dualad.constants import SMALL, state_of, verify_inputs
 from dualad.errors import (
     EscapedArrayError,
     IndependentOutputWarning,
-    NotDifferentiableError,
     ScalarOutputError,
 )
 from dualad.levels import RUNNING, Active, bare
-from dualad.reverse.shadow import Shadow, shadow_dtype
-from dualad.reverse.shadowed import ShadowedScalar, fresh_array, fresh_scalar
-from dualad.reverse.tape import Leaf, NestedTape, Tape
+from dualad.reverse.shadowed import (
+    ShadowedArray,
+    ShadowedScalar,
+    fresh_array,
+    fresh_scalar,
+)
+from dualad.reverse.tape import Leaf, NestedTape, Step, Tape, described
+from dualad.reverse.writes import Write, pull_write
 from dualad.rules.views import copied
 from dualad.structs import (
+    SEQUENCES,
     Const,
     Tree,
     as_primal,
     check_empty,
-    check_given,
     fitting,
-    map_tree,
+    is_leaf,
+    map_output,
     map_trees,
+    shared,
     skeleton,
-    spelled,
     stripped,
-    tied_mismatch,
     twin,
+    with_items,
+    with_sequence,
 )
 
 Array = Any
 ndarray = np.ndarray
+float64 = np.float64
 F64 = np.dtype(np.float64)
 ONE = np.float64(1.0)
 
 
 class Recording:
-    """One run of a function on a tape: what went in, what came out.
+    """One run of a function on a tape, and the sweep back: what went in, what came out.
 
-    Inputs are the caller's arrays, or with ``copies`` arrays of our own, so that the
-    sweep may come later; what ``f`` wrote is then written back to the caller's (or
-    when ``write_back`` is called, if not ``writes_back``).
+    Inputs are the caller's arrays; :class:`Pullback` takes copies.
     """
 
-    elsewhere: tuple[tuple[Array, Array, bool], ...] = ()  # see `use_given`
+    steps: list[Step]
     leaves: list[Leaf]  # see `lift`
-    shadows: tuple[Any, ...] | None = None  # the caller's, one tree per argument
-    copies = False
-    is_plain = True  # all leaves are dense float64 arrays: no conversion at the end
-    watched: tuple[Array, ...] = ()  # inputs that are used in place, not copied
+    trees: list[Tree]  # the arguments, with our arrays as their leaves
+    tape: Tape
+    below: tuple[levels.Level, ...]
+    output: Tree
+    is_plain: bool  # all is dense float64 arrays: nothing to convert at the end
+    known: dict[int, Any]  # by identity, what stands for an array of this argument
+    pending: list[Step]  # what is left of the sweep
+    hushed: Any
+    undone: list[Write] | None
 
-    def __init__(  # noqa: PLR0913 -- all that a run can be asked for
+    def run(
         self,
         f: Callable[..., Any],
         args: tuple[Any, ...],
         *,
-        shadows: tuple[Any, ...] | None = None,
-        copies: bool = False,
-        writes_back: bool = True,
         check_constants: bool = True,
     ) -> None:
-        """Run ``f``; ``shadows`` are the caller's, one tree per argument."""
-        self.tape = tape = NestedTape() if RUNNING.get() else Tape()
-        self.leaves = tape.leaves = []
-        self.args: list[Any] = []
-        self.constants: list[tuple[str, Any]] = []
-        if not check_constants:
-            tape.check_constants = False
-        if copies:
-            self.copies = True
-            self.originals: list[Leaf] = []
-        if shadows is not None:
-            self.shadows = shadows
-        with tape:
-            lifted = []
-            for i, arg in enumerate(args):
-                lifted.append(self.lift_argument(i, arg))
-            tape.arguments = f, self.leaves, self.constants, args
-            if not copies:
-                self.output = f(*lifted)
-                return
-            try:
-                self.output = skeleton(f(*lifted))
-                verify_inputs(self.originals)
-            finally:
-                if writes_back:
-                    self.write_back()
-            for x in self.watched:
-                tape.keeper().watch(x)
+        """Run ``f`` on arrays of ours that stand for those of ``args``."""
+        self.steps = []
+        leaves: list[Leaf] = []
+        self.leaves = leaves
+        self.trees = trees = []
+        self.is_plain = True
+        self.hushed = self.undone = None
+        kind = NestedTape if RUNNING.get() else Tape
+        self.tape = tape = kind(self.steps, leaves)
+        tape.check_constants = check_constants
+        self.below = tape.below
+        constants = []
+        lifted = []
+        for i, arg in enumerate(args):
+            if arg.__class__ is Const:
+                constants.append((f"argument {i}", arg.value))
+                lifted.append(arg.value)
+                continue
+            before = len(leaves)
+            self.known = {}
+            theirs, ours = self.lifted(i, arg)
+            if len(leaves) == before:
+                check_empty(i, arg)
+            lifted.append(theirs)
+            trees.append(ours)
+        tape.arguments = f, leaves, constants, args
+        self.output = tape.run(f, lifted)
 
-    def lift_argument(self, i: int, arg: Any) -> Any:
-        """Return an argument with all its leaves lifted, or the value of a Const."""
-        if arg.__class__ is Const:
-            self.constants.append((f"argument {i}", arg.value))
-            return arg.value
-        self.args.append(arg if arg.__class__ is ndarray else skeleton(arg))
-        self.known: dict[int, Any] = {}
-        before = len(self.leaves)
-        if self.shadows is not None:
-            self.given: dict[int, Any] = {}
-            lifted = map_trees(self.lift_any, (arg, self.shadows[i]), i)
-        else:
-            lifted = map_tree(self.lift_any if self.copies else self.lift, arg, i)
-        if len(self.leaves) == before:
-            check_empty(i, arg)
-        return lifted
+    def lifted(self, place: Any, tree: Tree) -> tuple[Tree, Tree]:
+        """Return a tree twice, with arrays of ours as its leaves: for ``f``, for us.
+
+        What ``f`` does to its containers does not change ours.
+        """
+        kind = tree.__class__
+        if kind is dict or isinstance(tree, dict):
+            theirs: Any = {}
+            ours: Any = {}
+            for key, x in tree.items():
+                if x.__class__ is ndarray:  # the usual leaf, seen at once
+                    theirs[key] = ours[key] = self.lift((place, key), x)
+                else:
+                    theirs[key], ours[key] = self.lifted((place, key), x)
+            if kind is dict:
+                return theirs, ours
+            return with_items(tree, theirs), with_items(tree, ours)
+        if isinstance(tree, SEQUENCES):
+            theirs, ours = [], []
+            for i, x in enumerate(tree):
+                one, other = self.lifted((place, i), x)
+                theirs.append(one)
+                ours.append(other)
+            return with_sequence(tree, theirs), with_sequence(tree, ours)
+        x = self.lift(place, tree)
+        return x, x
 
     def lift(self, place: Any, x: Any) -> Any:
         """Return a leaf as a shadowed array; one that is tied is the same again.
 
-        For each, ``leaves`` holds its shadow, the caller's shadow or None, our array,
-        the caller's array, its place, and its state (or None), to see later whether
-        it was changed past us.
+        For each, ``leaves`` holds what stands for it, the caller's shadow or None, our
+        array, the caller's array, its place, and its state (or None), to see later
+        whether it was changed past us.
         """
-        if x.__class__ is not ndarray or x.dtype is not F64 or not x.flags.forc:
-            return self.lift_any(place, x)
+        if (
+            x.__class__ is not ndarray
+            or x.dtype is not F64
+            or not (x.base is None or x.flags.forc)
+        ):
+            return self.lift_other(place, x)
         state = None
         active: Any = self.known.get(id(x))
         if active is None:
             tape = self.tape
             active = self.known[id(x)] = fresh_array(x, tape)
-            active.shadow.captured = True  # its memory existed before the call
             if tape.check_constants:
                 state = x.tobytes() if x.nbytes <= SMALL else state_of(x)
-        self.leaves.append((active.shadow, None, x, x, place, state))
+        self.leaves.append((active, None, x, x, place, state))
         return active
 
-    def lift_any(self, place: Any, x: Any, x_bar: Any = None) -> Any:
-        """Lift a number, or an array that is copied or has a shadow of the caller's."""
+    def lift_other(self, place: Any, x: Any) -> Any:
+        """Lift what is no dense float64 array, or return what is not differentiated."""
+        self.is_plain = False
+        if is_leaf(x):
+            return self.lift_any(place, x)
+        return shared(x, place, lambda number: self.lift_any(place, number))
+
+    def lift_any(self, place: Any, x: Any) -> Any:
+        """Lift a number, or an array of any dtype, layout or level."""
         self.is_plain = False
         primal = as_primal(x)
-        if not isinstance(bare(primal), np.ndarray):
-            if x_bar is not None:
-                raise NotDifferentiableError(
-                    spelled(place),
-                    x,
-                    "Make it an array, np.array(x): a Python number has no memory "
-                    "that a shadow could share.",
-                )
+        if not isinstance(bare(primal), ndarray):
             scalar = fresh_scalar(primal, self.tape)
-            self.leaves.append((scalar.shadow, None, None, None, place, None))
+            self.leaves.append((scalar, None, None, None, place, None))
             return scalar
         active: Any = self.known.get(id(x))
-        state = None
+        if active is None:
+            active = self.known[id(x)] = fresh_array(self.own(primal), self.tape)
         original = np.asarray(x) if isinstance(x, ndarray) else primal
-        if active is not None:
-            if self.shadows is not None and x_bar is not self.given[id(x)]:
-                raise tied_mismatch("shadow", place, x, x_bar)
-        else:
-            if self.copies:
-                primal = self.own(primal)
-            active = self.known[id(x)] = fresh_array(primal, self.tape)
-            active.shadow.captured = True
-            if self.shadows is not None:
-                self.given[id(x)] = x_bar
-            if x_bar is not None:
-                self.use_given(active.shadow, x_bar, place)
-            if self.tape.check_constants and isinstance(x, ndarray):
-                state = state_of(original)
-        leaf = active.shadow, x_bar, active.primal, original, place, state
-        if self.copies:  # the caller may change it when f has run
-            self.originals.append(leaf)
-            leaf = (*leaf[:5], None)
-        self.leaves.append(leaf)
+        state = None
+        if self.tape.check_constants and isinstance(x, ndarray):
+            state = state_of(original)
+        self.leaves.append((active, None, active.primal, original, place, state))
         return active
 
     def own(self, primal: Array) -> Array:
-        """Return an input in memory of our own, laid out as the caller's."""
-        if not isinstance(primal, Active):
-            copy = twin(primal)
-            copy.flags.writeable = primal.flags.writeable
-            return copy
-        # An array of a lower level keeps its layout only if it is dense; the others
-        # we use as they are, and watch.
-        if bare(primal).flags.forc:
-            return copied(primal, order="K")
-        self.watched += (bare(primal),)
+        """Return the array on which ``f`` works."""
         return primal
-
-    def write_back(self) -> None:
-        """Leave in the caller's arrays what ``f`` wrote into our copies."""
-        written = self.tape.written or ()
-        for shadow, _, ours, theirs, *_ in self.leaves:
-            if shadow in written and ours is not theirs:
-                theirs[...] = ours
 
     def value(self) -> Tree:
         """Return the output's value, in memory of its own."""
@@ -203,9 +192,9 @@ class Recording:
     def seed_scalar(self, operator: str) -> None:
         """Seed the output with one; it must be one real number."""
         z = self.output
-        is_usual = z.__class__ is ShadowedScalar and z.primal.__class__ is np.float64
+        is_usual = z.__class__ is ShadowedScalar and z.primal.__class__ is float64
         if is_usual and z.level is self.tape:
-            z.shadow.memory = ONE
+            z.memory = ONE
             return
         if not isinstance(z, Active):
             if isinstance(z, tuple | list | dict):
@@ -231,91 +220,176 @@ class Recording:
 
     def seed(self, z: Any, z_bar: Array) -> None:
         """Add a cotangent into the shadow of one output."""
-        z.shadow.accumulate(z_bar, self.tape.below)
+        z.accumulate(z_bar, self.below)
+
+    def sweep(self, *, keep: bool = False) -> None:
+        """Run all steps backward; then redo the writes that this undid.
+
+        Unless ``keep``, each step is dropped as soon as it has run: memory falls.
+        """
+        tape = self.tape
+        if tape.constants is not None:
+            tape.constants.verify()
+        if tape.debug is not None:
+            tape.debug.tapes.append(str(self))
+        self.pending = steps = self.steps.copy() if keep else self.steps
+        following = steps.pop
+        try:
+            while steps:
+                step = following()
+                step[0](self, step)
+            verify_inputs(self.leaves)
+        finally:
+            if self.hushed is not None:
+                self.hushed.__exit__()
+                self.hushed = None
+            while self.undone:
+                self.undone.pop().swap()
+
+    def hush(self) -> None:
+        """Silence NumPy's warnings until the sweep ends: the function did not warn."""
+        self.hushed = np.errstate(all="ignore")
+        self.hushed.__enter__()
 
     def cotangents(self) -> list[Tree]:
         """Return what has accumulated for each differentiated argument, delivered."""
-        leaves = iter(self.leaves)
+        return list(map(self.delivered, self.trees))
 
-        def deliver(_: Any, __: Any) -> Array:
-            shadow = next(leaves)[0]
-            memory = shadow.memory
-            return memory if memory is not None and plain else self.delivered(shadow)
+    def delivered(self, tree: Tree) -> Tree:
+        """Return an argument's tree with what has come to each leaf."""
+        if tree.__class__ is not dict or not self.is_plain:
+            return map_output(self.cotangent, tree)
+        found = {}
+        for key, x in tree.items():
+            memory = x.memory if x.__class__ is ShadowedArray else None
+            found[key] = self.delivered(x) if memory is None else memory
+        return found
 
-        plain = self.is_plain
-        return [map_tree(deliver, arg) for arg in self.args]
+    def cotangent(self, x: Any) -> Any:
+        """Return the cotangent of one input, in its dtype; zeros if nothing came.
 
-    def delivered(self, shadow: Any) -> Array:
-        """Return the cotangent of one input, in its dtype; zeros if nothing came."""
-        like, memory = shadow.like, shadow.memory
+        What is not an input of ours, an integer in a tree, is returned as it is.
+        """
+        kind = x.__class__
+        if kind is not ShadowedArray and kind is not ShadowedScalar:
+            return x
+        if x.level is not self.tape:
+            return x
+        memory, primal = x.memory, x.primal
+        if memory is not None and self.is_plain:
+            return memory
         if memory is None:
-            zeros = np.zeros_like(bare(like))
-            memory = zeros if isinstance(bare(like), np.ndarray) else zeros[()]
-        elif memory.dtype != like.dtype:
-            memory = memory.astype(like.dtype)
+            zeros = np.zeros_like(bare(primal))
+            memory = zeros if isinstance(bare(primal), np.ndarray) else zeros[()]
+        elif memory.dtype != primal.dtype:
+            memory = memory.astype(primal.dtype)
         elif not isinstance(memory, Active) and not memory.flags.forc:
             memory = memory.copy("K")  # without the gaps of its primal
-        shadow.memory = memory  # tied leaves get one and the same array
+        x.memory = memory  # tied leaves get one and the same array
         return memory
 
-    def reset(self) -> None:
-        """Make the shadows of the inputs fresh again."""
-        for shadow, *_ in self.leaves:
-            shadow.memory = None
-
-    def use_given(self, shadow: Shadow, x_bar: Any, place: Any) -> None:
-        """Let cotangents accumulate in the caller's shadow, or in a copy that fits.
-
-        Views are taken alike of primal and shadow, so both must be laid out alike.  Of
-        a shadow that another primal has too, what it holds goes to the first.
-        """
-        like = shadow.like
-        check_given("shadow", place, like, x_bar)
-        plain = bare(x_bar)
-        is_first = not any(
-            np.may_share_memory(bare(given), plain) for given, *_ in self.elsewhere
-        )
-        if is_first and x_bar.strides == like.strides and like.dtype != np.float16:
-            shadow.memory = x_bar
-            return
-        below = self.tape.below
-        shadow.memory = levels.zeros_like(like, below, shadow_dtype(like))
-        if is_first:
-            shadow.memory[...] = x_bar
-        self.elsewhere += ((x_bar, shadow.memory, is_first),)
-
-    def finish_given(self) -> None:
-        """Bring to the caller's shadows what could not accumulate there directly."""
-        for x_bar, memory, is_first in self.elsewhere:
-            if is_first:
-                x_bar[...] = memory
-            else:
-                levels.add_into(x_bar, memory)
+    def __str__(self) -> str:
+        """Return one line per step: what ran, on what shapes."""
+        tape = self.tape
+        lines = [f"tape of level {tape.order}, {len(self.steps)} steps"]
+        places = getattr(tape, "lines", None) or [""] * len(self.steps)
+        lines += [
+            f"{i:6}  {described(step):40} {place}".rstrip()
+            for i, (step, place) in enumerate(zip(self.steps, places, strict=False))
+        ]
+        return "\n".join(lines)
 
 
-def pull(recording: Recording, cotangent: Tree) -> list[Tree]:
-    """Sweep once with a cotangent for the output; the tape stays for another."""
-    tape = recording.tape
-    seeds: list[tuple[Any, Any]] = []
+class Pullback(Recording):
+    """A recording that outlives its call, and is swept as often as asked.
 
-    def fit(place: Any, z: Any, z_bar: Any) -> None:
-        if z_bar is not None and isinstance(z, Active) and z.level is tape:
-            z_bar = fitting("cotangent", place, z, z_bar)
-            if isinstance(z_bar, Active) and z_bar.level not in tape.below:
-                raise EscapedArrayError(
-                    "A pullback was called inside a derivative that began after it.",
-                    "Call dualad.vjp inside that derivative, or use dualad.jvp for a "
-                    "directional derivative.",
-                )
-            seeds.append((z, z_bar))
+    Inputs are copied; what ``f`` wrote is written back to the caller's arrays.
+    """
 
-    map_trees(fit, (recording.output, cotangent), "the output", "cotangent")
-    recording.reset()
-    try:
-        for z, z_bar in seeds:
-            recording.seed(z, z_bar)
-        tape.sweep(keep=True)
-    except BaseException:
-        tape.forget()
-        raise
-    return recording.cotangents()
+    originals: list[Leaf]  # with the state of the caller's arrays
+    watched: list[Array]  # inputs that are used in place, not copied
+
+    def run(
+        self,
+        f: Callable[..., Any],
+        args: tuple[Any, ...],
+        *,
+        check_constants: bool = True,
+        writes_back: bool = True,
+    ) -> None:
+        """Run ``f``; if not ``writes_back``, call ``write_back`` when wanted."""
+        self.originals = []
+        self.watched = []
+        try:
+            super().run(f, args, check_constants=check_constants)
+            self.output = skeleton(self.output)
+            verify_inputs(self.originals)
+        finally:
+            if writes_back:
+                self.write_back()
+        for x in self.watched:
+            self.tape.keeper().watch(x)
+
+    def lift(self, place: Any, x: Any) -> Any:
+        """Lift a leaf in memory of our own."""
+        before = len(self.leaves)
+        lifted = self.lift_other(place, x)
+        # The caller may change it when f has run.
+        self.originals += self.leaves[before:]
+        self.leaves[before:] = [(*leaf[:5], None) for leaf in self.leaves[before:]]
+        return lifted
+
+    def own(self, primal: Array) -> Array:
+        """Return an input in memory of our own, laid out as the caller's."""
+        if not isinstance(primal, Active):
+            copy = twin(primal)
+            copy.flags.writeable = primal.flags.writeable
+            return copy
+        # An array of a lower level keeps its layout only if it is dense; the others
+        # we use as they are, and watch.
+        if bare(primal).flags.forc:
+            return copied(primal, order="K")
+        self.watched.append(bare(primal))
+        return primal
+
+    def write_back(self) -> None:
+        """Leave in the caller's arrays what ``f`` wrote into our copies."""
+        written = self.tape.written or ()
+        for x, _, ours, theirs, *_ in self.leaves:
+            if id(x) in written and ours is not theirs:
+                theirs[...] = ours
+
+    def pull(self, cotangent: Tree) -> list[Tree]:
+        """Sweep once with a cotangent for the output; the tape stays for another."""
+        tape = self.tape
+        seeds: list[tuple[Any, Any]] = []
+
+        def fit(place: Any, z: Any, z_bar: Any) -> None:
+            if z_bar is not None and isinstance(z, Active) and z.level is tape:
+                z_bar = fitting("cotangent", place, z, z_bar)
+                if isinstance(z_bar, Active) and z_bar.level not in self.below:
+                    raise EscapedArrayError(
+                        "A pullback was called inside a derivative that began after "
+                        "it.",
+                        "Call dualad.vjp inside that derivative, or use dualad.jvp for "
+                        "a directional derivative.",
+                    )
+                seeds.append((z, z_bar))
+
+        map_trees(fit, (self.output, cotangent), "the output", "cotangent")
+        for x, *_ in self.leaves:
+            x.memory = None
+        try:
+            for z, z_bar in seeds:
+                z.accumulate(z_bar, self.below)
+            self.sweep(keep=True)
+        except BaseException:
+            self.forget()
+            raise
+        return self.cotangents()
+
+    def forget(self) -> None:
+        """Clear the shadows of all steps after a sweep that did not reach its end."""
+        for step in self.steps:
+            if step[0] is not pull_write:
+                step[1].memory = None

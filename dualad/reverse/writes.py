@@ -18,7 +18,7 @@ from dualad.levels import Active, bare
 from dualad.rules.views import copied
 
 if TYPE_CHECKING:
-    from dualad.reverse.tape import Tape
+    from dualad.reverse.vjp import Recording
 
 Array = Any
 
@@ -29,44 +29,44 @@ class Write:
     __slots__ = ("index", "losers", "primal", "saved", "shadow", "value")
 
     def __init__(self, x: Any, index: Any, value: Any, saved: Array) -> None:
-        """Remember where, what was there, and the shadow of what came (or None)."""
+        """Remember where, what was there, and what came, if it has a shadow."""
         self.primal = x.primal
-        self.shadow = x.shadow
+        self.shadow = x
         self.index = index
         self.value = value
         self.saved = saved
         self.losers: Array = None
 
-    def pull(self, tape: Tape) -> None:
+    def pull(self, recording: Recording) -> None:
         """Move the cotangent from the written region to the value, then undo.
 
         The order matters: the value may overlap the region, or be it.
         """
-        memory = self.shadow.known(tape.below)
+        memory = self.shadow.known(recording.below)
         if memory is not None:
             if self.value is not None:
                 moved = element_copy(memory, self.index)
                 if self.losers is not None:
                     moved[self.losers] = 0.0
                 memory[self.index] = 0.0
-                self.give(moved, tape)
+                self.give(moved, recording)
             else:
                 memory[self.index] = 0.0
-        self.undo(tape)
+        self.undo(recording)
 
-    def give(self, moved: Array, tape: Tape) -> None:
+    def give(self, moved: Array, recording: Recording) -> None:
         """Accumulate into the value's shadow, which may have leading axes of one."""
-        extra = np.ndim(self.value.like) - np.ndim(moved)
+        extra = np.ndim(self.value.primal) - np.ndim(moved)
         if extra > 0:
             moved = np.reshape(moved, (1,) * extra + np.shape(moved))
-        self.value.accumulate(moved, tape.below, is_new=True)
+        self.value.accumulate(moved, recording.below, is_new=True)
 
-    def undo(self, tape: Tape) -> None:
+    def undo(self, recording: Recording) -> None:
         """Bring the overwritten values back, if a step needs them."""
         if self.saved is not None:
             self.swap()
-            tape.undone = tape.undone or []
-            tape.undone.append(self)
+            recording.undone = recording.undone or []
+            recording.undone.append(self)
 
     def swap(self) -> None:
         """Exchange what is in memory with what is saved."""
@@ -81,13 +81,13 @@ class AddAt(Write):
 
     __slots__ = ()
 
-    def pull(self, tape: Tape) -> None:
+    def pull(self, recording: Recording) -> None:
         """Give every added element the cotangent of where it went, then undo."""
-        memory = self.shadow.known(tape.below)
+        memory = self.shadow.known(recording.below)
         if memory is not None and self.value is not None:
             moved = element_copy(memory, self.index)
-            self.value.accumulate(moved, tape.below, is_new=True)
-        self.undo(tape)
+            self.value.accumulate(moved, recording.below, is_new=True)
+        self.undo(recording)
 
 
 @contextmanager
@@ -107,9 +107,9 @@ def writable(x: Array) -> Iterator[None]:
             array.flags.writeable = False
 
 
-def pull_write(tape: Tape, step: tuple[Any, ...]) -> None:
+def pull_write(recording: Recording, step: tuple[Any, ...]) -> None:
     """Run a write backward."""
-    step[1].pull(tape)
+    step[1].pull(recording)
 
 
 def element_copy(x: Array, index: Any) -> Array:

@@ -36,6 +36,10 @@ Plan = tuple[tuple[Any, ...] | None, bool, tuple[bool, ...]]
 
 RULES: dict[Function, Rule] = {}
 
+# Modules' attributes under names of our own, where microseconds count.
+ndarray = np.ndarray
+add_up = np.add.reduce
+
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
@@ -102,9 +106,9 @@ OPERATORS: dict[Function, Function] = {
 
 def whole_sum(x: Array, **params: Any) -> Array:
     """Return ``np.sum``; of a whole array without what NumPy does around it."""
-    if params or x.__class__ is not np.ndarray:
+    if params or x.__class__ is not ndarray:
         return np.sum(x, **params)
-    return np.add.reduce(x, None)
+    return add_up(x, None)
 
 
 OPERATORS[np.sum] = whole_sum
@@ -364,6 +368,8 @@ def transposed(x: Array) -> Array:
 
 def conjugated(x: Array) -> Array:
     """Return the conjugate; ``x`` itself if it is real."""
+    if x.__class__ is ndarray:
+        return x.conj() if x.dtype.kind == "c" else x
     return np.conjugate(x) if is_complex(x) else x
 
 
