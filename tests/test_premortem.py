@@ -1995,6 +1995,50 @@ class TestNoCycles:
                 ad.gradient(f, np.ones(LARGE))
         assert all(r() is None for r in seen)
 
+    @pytest.mark.parametrize(
+        "derivative",
+        [
+            ad.gradient,
+            lambda f, x: ad.vjp(f, x)[1](1.0),
+            lambda f, x: ad.hvp(f, x, x),
+            lambda f, x: ad.autodiff(ad.Reverse, f, ad.Duplicated(x, np.zeros_like(x))),
+            lambda f, x: ad.jacobian(f, x, mode="reverse"),
+        ],
+    )
+    def test_an_array_that_escapes_keeps_no_other(self, derivative: Any) -> None:
+        """It leads to its level, and that to nothing."""
+        seen: list[Any] = []
+        escaped: list[Any] = []
+
+        def f(x: Any) -> Any:
+            y = np.sin(x)
+            seen.append(weakref.ref(ad.levels.bare(y)))
+            z = y * y
+            z[1:] *= y[:-1]
+            escaped.append(y[1:2] * 1.0)
+            return np.sum(z)
+
+        derivative(f, np.ones(5))
+        assert len(escaped) >= 1
+        assert all(r() is None for r in seen)
+
+    def test_after_a_failed_sweep(self) -> None:
+        """A constant that was changed is found late; all is freed all the same."""
+        seen: list[Any] = []
+        c = np.ones(LARGE)
+
+        def f(x: Any) -> Any:
+            y = np.sin(x * c)
+            seen.append(weakref.ref(ad.levels.bare(y)))
+            c[0] += 1.0
+            return np.sum(y * y)
+
+        for _ in range(2):
+            with contextlib.suppress(ad.ChangedArrayError):
+                ad.gradient(f, np.ones(LARGE))
+        assert len(seen) == 2
+        assert all(r() is None for r in seen)
+
 
 class TestReinterpretation:
     """x.view(dtype) is an alias between float and complex, else it raises (27)."""
