@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import operator
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dualad.blocks import cut, flattened
+from dualad.levels import Level
 from dualad.reverse.shadow import accumulate_in_blocks
 from dualad.reverse.shadowed import ShadowedScalar
 from dualad.rules.kinds import (
@@ -23,15 +24,26 @@ from dualad.rules.kinds import (
     strong_on_plain,
 )
 
-if TYPE_CHECKING:
-    from dualad.reverse.vjp import Recording
-
 Array = Any
 Step = tuple[Any, ...]
 multiply = np.multiply
 
 
-def pull_real_one(recording: Recording, step: Step) -> None:
+class Sweep:
+    """What the pulls share: the levels below, and what to set right at the end."""
+
+    below: tuple[Level, ...]
+    pending: list[Step]  # the steps that are left
+    hushed: Any  # NumPy's warnings, once a formula could cause some
+    undone: list[Any] | None  # the writes that were undone
+
+    def hush(self) -> None:
+        """Silence NumPy's warnings until the sweep ends: the function did not warn."""
+        self.hushed = np.errstate(all="ignore")
+        self.hushed.__enter__()
+
+
+def pull_real_one(sweep: Sweep, step: Step) -> None:
     """Pull a function of one array whose cotangent is a plain float64 array.
 
     The twin of :func:`pull_any` for the usual case, as :func:`pull_real_two` is.  The
@@ -43,8 +55,8 @@ def pull_real_one(recording: Recording, step: Step) -> None:
     if z_bar is None:
         return
     z_shadow.memory = None
-    if not rule.is_quiet and recording.hushed is None:
-        recording.hush()
+    if not rule.is_quiet and sweep.hushed is None:
+        sweep.hush()
     if partial.__class__ is not FunctionType:
         shadow.receive(z_bar if partial == 1 else z_bar * partial)
     elif rule.singular:
@@ -53,15 +65,15 @@ def pull_real_one(recording: Recording, step: Step) -> None:
         shadow.receive(multiply(z_bar, partial(z, a), z_bar))
 
 
-def pull_real_two(recording: Recording, step: Step) -> None:
+def pull_real_two(sweep: Sweep, step: Step) -> None:
     """Pull a function of two arrays whose cotangent is a plain float64 array."""
     _, z_shadow, z, (a, b), shadows, formulas, rule, _ = step
     z_bar = z_shadow.memory
     if z_bar is None:
         return
     z_shadow.memory = None
-    if not rule.is_quiet and recording.hushed is None:
-        recording.hush()
+    if not rule.is_quiet and sweep.hushed is None:
+        sweep.hush()
     left = len(shadows)
     for shadow, partial in zip(shadows, formulas):  # noqa: B905 -- strict takes time
         left -= 1
@@ -81,17 +93,17 @@ def pull_real_two(recording: Recording, step: Step) -> None:
             shadow.receive(z_bar.copy("K") if left else z_bar)
 
 
-def pull_large(recording: Recording, step: Step) -> None:
+def pull_large(sweep: Sweep, step: Step) -> None:
     """Pull a large elementwise step, and with it those before it that can join."""
-    run, steps = [step], recording.pending
+    run, steps = [step], sweep.pending
     shape = np.shape(step[1].primal)
     if can_join(step, shape):
         while steps and steps[-1][0] is pull_large and can_join(steps[-1], shape):
             run.append(steps.pop())
-    pull_together(recording, run)
+    pull_together(sweep, run)
 
 
-def pull_together(recording: Recording, run: list[Step]) -> None:
+def pull_together(sweep: Sweep, run: list[Step]) -> None:
     """Pull large elementwise steps of one shape, the last first, block by block."""
     shape = np.shape(run[0][1].primal)
     touched = {id(step[1]) for step in run if step[1].memory is not None}
@@ -99,20 +111,20 @@ def pull_together(recording: Recording, run: list[Step]) -> None:
     for step in run:
         if id(step[1]) in touched:
             touched.update(map(id, step[4]))
-            plan.append(planned(recording, step, shape))
+            plan.append(planned(sweep, step, shape))
     if len(run) == 1 and not can_join(run[0], shape):
-        pull_any(recording, run[0])
+        pull_any(sweep, run[0])
     elif plan:
-        accumulate_in_blocks(plan, int(np.prod(shape)), recording.below)
+        accumulate_in_blocks(plan, int(np.prod(shape)), sweep.below)
 
 
-def planned(recording: Recording, step: Step, shape: tuple[int, ...]) -> Any:
+def planned(sweep: Sweep, step: Step, shape: tuple[int, ...]) -> Any:
     """Return a step as `accumulate_in_blocks` wants it."""
     _, z_shadow, z, arrays, shadows, formulas, rule, _ = step
-    if not rule.is_quiet and recording.hushed is None:
-        recording.hush()
+    if not rule.is_quiet and sweep.hushed is None:
+        sweep.hush()
     flat = flattened([z, *arrays], shape) or ()
-    if recording.below:
+    if sweep.below:
         times = strong if rule.singular else operator.mul
     else:
         times = strong_on_plain if rule.singular else multiply
@@ -145,16 +157,16 @@ def can_join(step: Step, shape: tuple[int, ...]) -> bool:
     )
 
 
-def pull_any(recording: Recording, step: Step) -> None:
+def pull_any(sweep: Sweep, step: Step) -> None:
     """Add cotangent times partial into each argument's shadow."""
     _, z_shadow, z, arrays, shadows, formulas, rule, _ = step
     z_bar = z_shadow.memory
     if z_bar is None:
         return
     z_shadow.memory = None
-    if not rule.is_quiet and recording.hushed is None:
-        recording.hush()
-    below = recording.below
+    if not rule.is_quiet and sweep.hushed is None:
+        sweep.hush()
+    below = sweep.below
     times = strong if rule.singular else multiply
     for shadow, partial in zip(shadows, formulas, strict=True):
         if partial.__class__ is FunctionType:
@@ -166,7 +178,7 @@ def pull_any(recording: Recording, step: Step) -> None:
             shadow.accumulate(z_bar * partial, below, is_new=True)
 
 
-def pull_number(recording: Recording, step: Step) -> None:
+def pull_number(sweep: Sweep, step: Step) -> None:
     """Do what :func:`pull_any` does for plain numbers.
 
     Loops over numbers make millions of steps; flat ones are easier on the garbage
@@ -177,9 +189,9 @@ def pull_number(recording: Recording, step: Step) -> None:
     if z_bar is None:
         return
     z_shadow.memory = None
-    if not rule.is_quiet and recording.hushed is None:
-        recording.hush()
-    below = recording.below
+    if not rule.is_quiet and sweep.hushed is None:
+        sweep.hush()
+    below = sweep.below
     stays_zero = rule.singular and z_bar == 0.0
     if partial_x.__class__ is FunctionType:
         factor = 0.0 if stays_zero else partial_x(z, *arrays)
@@ -201,57 +213,57 @@ def are_numbers(shadows: tuple[Any, ...]) -> bool:
     )
 
 
-def pull_rule(recording: Recording, step: Step) -> None:
+def pull_rule(sweep: Sweep, step: Step) -> None:
     """Add what each pullback gives into its argument's shadow."""
     _, z_shadow, z, arrays, shadows, formulas, rule, params = step
     z_bar = z_shadow.memory
     if z_bar is None:
         return
     z_shadow.memory = None
-    if not rule.is_quiet and recording.hushed is None:
-        recording.hush()
-    below = recording.below
+    if not rule.is_quiet and sweep.hushed is None:
+        sweep.hush()
+    below = sweep.below
     for shadow, pullback in zip(shadows, formulas):  # noqa: B905 -- strict takes time
         shadow.accumulate(pullback(z_bar, z, *arrays, **params), below)
 
 
-def pull_rule_one(recording: Recording, step: Step) -> None:
+def pull_rule_one(sweep: Sweep, step: Step) -> None:
     """Do the same for a function of one array without parameters: a shorter call."""
     _, z_shadow, z, (a,), (shadow,), (pullback,), rule, _ = step
     z_bar = z_shadow.memory
     if z_bar is None:
         return
     z_shadow.memory = None
-    if not rule.is_quiet and recording.hushed is None:
-        recording.hush()
-    shadow.accumulate(pullback(z_bar, z, a), recording.below)
+    if not rule.is_quiet and sweep.hushed is None:
+        sweep.hush()
+    shadow.accumulate(pullback(z_bar, z, a), sweep.below)
 
 
-def pull_rule_two(recording: Recording, step: Step) -> None:
+def pull_rule_two(sweep: Sweep, step: Step) -> None:
     """Do the same for a function of two arrays without parameters."""
     _, z_shadow, z, (a, b), shadows, formulas, rule, _ = step
     z_bar = z_shadow.memory
     if z_bar is None:
         return
     z_shadow.memory = None
-    if not rule.is_quiet and recording.hushed is None:
-        recording.hush()
-    below = recording.below
+    if not rule.is_quiet and sweep.hushed is None:
+        sweep.hush()
+    below = sweep.below
     shadows[0].accumulate(formulas[0](z_bar, z, a, b), below)
     if len(shadows) > 1:
         shadows[1].accumulate(formulas[1](z_bar, z, a, b), below)
 
 
-def pull_read(recording: Recording, step: Step) -> None:
+def pull_read(sweep: Sweep, step: Step) -> None:
     """Add one element's cotangent where the element was read."""
     _, z_shadow, x_shadow, index = step
     z_bar = z_shadow.memory
     if z_bar is not None:
         z_shadow.memory = None
-        x_shadow.accumulate(Scatter(index, z_bar, unique=True), recording.below)
+        x_shadow.accumulate(Scatter(index, z_bar, unique=True), sweep.below)
 
 
-def pull_leaf(recording: Recording, step: Step) -> None:  # noqa: ARG001 -- as all pulls
+def pull_leaf(sweep: Sweep, step: Step) -> None:  # noqa: ARG001 -- as all pulls
     """Forget what flowed into an array that f allocated."""
     step[1].memory = None
 

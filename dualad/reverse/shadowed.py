@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dualad.arrays import ActiveArray, ActiveScalar
+from dualad.levels import Level
 from dualad.reverse.shadow import ScalarShadow, Shadow, ViewShadow
 from dualad.rules.kinds import Rule
-
-if TYPE_CHECKING:
-    from dualad.reverse.tape import Tape
 
 Array = Any
 
@@ -19,7 +17,7 @@ class ShadowedArray(Shadow, ActiveArray):
     """An array that owns its memory, and a shadow in which cotangents accumulate."""
 
     __slots__ = ("level", "memory", "primal")
-    level: Tape
+    level: Level
 
 
 class ShadowedView(ViewShadow, ActiveArray):
@@ -36,7 +34,7 @@ class ShadowedView(ViewShadow, ActiveArray):
         "rule",
         "seen",
     )
-    level: Tape
+    level: Level
 
     def __init__(
         self,
@@ -62,13 +60,13 @@ class ShadowedScalar(ScalarShadow, ActiveScalar):
     """A scalar with a shadow; immutable."""
 
     __slots__ = ("level", "memory", "primal")
-    level: Tape
+    level: Level
 
 
 # Made without ``__init__``, which would take twice as long.
 
 
-def fresh_array(primal: Any, level: Tape) -> ShadowedArray:
+def fresh_array(primal: Any, level: Level) -> ShadowedArray:
     """Return an array that owns its memory with a fresh shadow."""
     active = ShadowedArray()
     active.primal = primal
@@ -77,7 +75,7 @@ def fresh_array(primal: Any, level: Tape) -> ShadowedArray:
     return active
 
 
-def fresh_scalar(primal: Any, level: Tape) -> ShadowedScalar:
+def fresh_scalar(primal: Any, level: Level) -> ShadowedScalar:
     """Return a scalar with a fresh shadow."""
     active = ShadowedScalar()
     active.primal = primal

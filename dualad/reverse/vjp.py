@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from dualad import levels
 from dualad.constants import SMALL, state_of, verify_inputs
 from dualad.errors import (
     EscapedArrayError,
@@ -16,6 +15,7 @@ from dualad.errors import (
     ScalarOutputError,
 )
 from dualad.levels import RUNNING, Active, bare
+from dualad.reverse.pulls import Sweep
 from dualad.reverse.shadowed import (
     ShadowedArray,
     ShadowedScalar,
@@ -23,7 +23,7 @@ from dualad.reverse.shadowed import (
     fresh_scalar,
 )
 from dualad.reverse.tape import Leaf, NestedTape, Step, Tape, described
-from dualad.reverse.writes import Write, pull_write
+from dualad.reverse.writes import pull_write
 from dualad.rules.views import copied
 from dualad.structs import (
     SEQUENCES,
@@ -50,7 +50,7 @@ F64 = np.dtype(np.float64)
 ONE = np.float64(1.0)
 
 
-class Recording:
+class Recording(Sweep):
     """One run of a function on a tape, and the sweep back: what went in, what came out.
 
     Inputs are the caller's arrays; :class:`Pullback` takes copies.
@@ -60,13 +60,9 @@ class Recording:
     leaves: list[Leaf]  # see `lift`
     trees: list[Tree]  # the arguments, with our arrays as their leaves
     tape: Tape
-    below: tuple[levels.Level, ...]
     output: Tree
     is_plain: bool  # all is dense float64 arrays: nothing to convert at the end
     known: dict[int, Any]  # by identity, what stands for an array of this argument
-    pending: list[Step]  # what is left of the sweep
-    hushed: Any
-    undone: list[Write] | None
 
     def run(
         self,
@@ -245,11 +241,6 @@ class Recording:
                 self.hushed = None
             while self.undone:
                 self.undone.pop().swap()
-
-    def hush(self) -> None:
-        """Silence NumPy's warnings until the sweep ends: the function did not warn."""
-        self.hushed = np.errstate(all="ignore")
-        self.hushed.__enter__()
 
     def cotangents(self) -> list[Tree]:
         """Return what has accumulated for each differentiated argument, delivered."""

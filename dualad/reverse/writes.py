@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dualad.errors import ReadAfterWriteError
 from dualad.levels import Active, bare
+from dualad.reverse.pulls import Sweep
 from dualad.rules.views import copied
-
-if TYPE_CHECKING:
-    from dualad.reverse.vjp import Recording
 
 Array = Any
 
@@ -37,36 +35,36 @@ class Write:
         self.saved = saved
         self.losers: Array = None
 
-    def pull(self, recording: Recording) -> None:
+    def pull(self, sweep: Sweep) -> None:
         """Move the cotangent from the written region to the value, then undo.
 
         The order matters: the value may overlap the region, or be it.
         """
-        memory = self.shadow.known(recording.below)
+        memory = self.shadow.known(sweep.below)
         if memory is not None:
             if self.value is not None:
                 moved = element_copy(memory, self.index)
                 if self.losers is not None:
                     moved[self.losers] = 0.0
                 memory[self.index] = 0.0
-                self.give(moved, recording)
+                self.give(moved, sweep)
             else:
                 memory[self.index] = 0.0
-        self.undo(recording)
+        self.undo(sweep)
 
-    def give(self, moved: Array, recording: Recording) -> None:
+    def give(self, moved: Array, sweep: Sweep) -> None:
         """Accumulate into the value's shadow, which may have leading axes of one."""
         extra = np.ndim(self.value.primal) - np.ndim(moved)
         if extra > 0:
             moved = np.reshape(moved, (1,) * extra + np.shape(moved))
-        self.value.accumulate(moved, recording.below, is_new=True)
+        self.value.accumulate(moved, sweep.below, is_new=True)
 
-    def undo(self, recording: Recording) -> None:
+    def undo(self, sweep: Sweep) -> None:
         """Bring the overwritten values back, if a step needs them."""
         if self.saved is not None:
             self.swap()
-            recording.undone = recording.undone or []
-            recording.undone.append(self)
+            sweep.undone = sweep.undone or []
+            sweep.undone.append(self)
 
     def swap(self) -> None:
         """Exchange what is in memory with what is saved."""
@@ -81,13 +79,13 @@ class AddAt(Write):
 
     __slots__ = ()
 
-    def pull(self, recording: Recording) -> None:
+    def pull(self, sweep: Sweep) -> None:
         """Give every added element the cotangent of where it went, then undo."""
-        memory = self.shadow.known(recording.below)
+        memory = self.shadow.known(sweep.below)
         if memory is not None and self.value is not None:
             moved = element_copy(memory, self.index)
-            self.value.accumulate(moved, recording.below, is_new=True)
-        self.undo(recording)
+            self.value.accumulate(moved, sweep.below, is_new=True)
+        self.undo(sweep)
 
 
 @contextmanager
@@ -107,9 +105,9 @@ def writable(x: Array) -> Iterator[None]:
             array.flags.writeable = False
 
 
-def pull_write(recording: Recording, step: tuple[Any, ...]) -> None:
+def pull_write(sweep: Sweep, step: tuple[Any, ...]) -> None:
     """Run a write backward."""
-    step[1].pull(recording)
+    step[1].pull(sweep)
 
 
 def element_copy(x: Array, index: Any) -> Array:
