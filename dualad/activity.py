@@ -92,6 +92,9 @@ def autodiff(mode: Mode, f: Function, *args: Any, check_constants: bool = True) 
     ShadowMismatchError
         If a shadow does not fit its primal, is read-only, overlaps itself or shares
         memory with a primal.
+    ChangedArrayError
+        Before the sweep for a constant, after it for an argument: the shadows have
+        then been added to already, and are not to be used.
 
     Examples
     --------

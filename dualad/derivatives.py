@@ -327,8 +327,8 @@ def vjp(
 
     Notes
     -----
-    Each pullback costs 1 to 3 evaluations of ``f``.  The tape lives as long as the
-    pullback does.
+    Each pullback costs 1 to 3 evaluations of ``f``.  What ``f`` recorded lives as
+    long as the pullback does.
 
     Examples
     --------

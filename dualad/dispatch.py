@@ -339,6 +339,10 @@ def call_ufunc(function: Any, args: tuple[Any, ...], params: dict[str, Any]) -> 
 
 def masked(function: Any, args: tuple[Any, ...], where: Any, out: Any) -> Any:
     """Compute only where asked, as NumPy does, so that nothing leaks from elsewhere."""
+    if function.nout > 1:
+        raise UnsupportedArgumentError(
+            name_of(function), "where", where, "Use np.where on the results."
+        )
     mask = np.asarray(bare(where), dtype=bool)
     shape = np.broadcast_shapes(mask.shape, *(np.shape(a) for a in args))
     if out is not None:
@@ -346,10 +350,6 @@ def masked(function: Any, args: tuple[Any, ...], where: Any, out: Any) -> Any:
     mask = np.broadcast_to(mask, shape)
     chosen = [np.broadcast_to(a, shape)[mask] if np.ndim(a) else a for a in args]
     result = apply(function, tuple(chosen), NOTHING)
-    if isinstance(result, tuple):
-        raise UnsupportedArgumentError(
-            name_of(function), "where", where, "Use np.where on the results."
-        )
     if out is not None and not isinstance(out, Active) and isinstance(result, Active):
         raise lost_in_output(function, out, result)
     is_scalar = out is None and not shape

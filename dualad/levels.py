@@ -280,6 +280,8 @@ def add_at(memory: Array, index: Any, values: Array) -> None:
 def overlaps_itself(x: Array) -> bool:
     """Say whether two elements of ``x`` share memory (broadcast or window views)."""
     x = bare(x)
+    if x.size == 0:
+        return False
     reach = x.itemsize
     for stride, length in sorted(
         (abs(s), n) for s, n in zip(x.strides, x.shape, strict=True) if n > 1

@@ -216,18 +216,20 @@ def leaves(tree: Tree) -> list[Array]:
 
 
 def twin(x: Array) -> Array:
-    """Return a copy of a plain array of which NumPy takes views where it does of it."""
+    """Return a copy of a plain array; NumPy takes views of it, or refuses, alike."""
     if x.flags.forc:
-        return x.copy("K")
-    copy = laid_out_like(x)
-    copy[...] = x
+        copy = x.copy("K")
+    else:
+        copy = laid_out_like(x)
+        copy[...] = x
+    copy.flags.writeable = x.flags.writeable
     return copy
 
 
 def without_overlap(x: Array) -> Array:
     """Return ``x``, or a read-only copy if elements of ``x`` share memory."""
     if overlaps_itself(x):
-        x = x.copy()
+        x = x.copy("K")
         x.flags.writeable = False
     return x
 
@@ -237,7 +239,7 @@ def fitting(what: str, place: Any, primal: Array, given: Array) -> Array:
     if not isinstance(given, Active):
         if not isinstance(given, np.ndarray | np.generic):
             given = np.asarray(given)
-        if given.dtype.kind not in "biufc":
+        if given.dtype.kind not in "biufc" or isinstance(given, np.ma.MaskedArray):
             raise ShadowMismatchError(what, spelled(place), primal, given)
     if np.shape(given) != np.shape(primal) or (
         given.dtype.kind == "c" and primal.dtype.kind != "c"
@@ -267,6 +269,7 @@ def check_given(what: str, place: Any, primal: Array, given: Any) -> None:
         raise ShadowMismatchError(what, place, primal, given, remedy)
     if (
         not isinstance(given, np.ndarray)
+        or isinstance(given, np.ma.MaskedArray)
         or given.shape != primal.shape
         or given.dtype != primal.dtype
     ):
@@ -287,6 +290,13 @@ def as_primal(x: Any) -> Any:
         x = np.asarray(x)
         return x if x.flags.forc else without_overlap(x)
     return x
+
+
+def as_memory(given: Any) -> Any:
+    """Return an array of a subclass (np.memmap) as plain: the same memory."""
+    if isinstance(given, np.ndarray) and not isinstance(given, np.ma.MaskedArray):
+        return np.asarray(given)
+    return given
 
 
 def map_output(function: Any, output: Tree) -> Tree:

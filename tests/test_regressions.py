@@ -7,6 +7,7 @@ import copy
 import functools
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -748,3 +749,233 @@ def test_a_tree_without_any_leaf_is_refused(mode: str) -> None:
     with pytest.raises(ad.NotDifferentiableError):
         ad.gradient(lambda p: np.sum(p[0]) * 1.0, [np.array([1, 2])], mode=mode)
     assert ad.gradient(lambda _, x: np.sum(x), {}, X, mode=mode)[0] == {}
+
+
+# --- memory that looks alike but is not ----------------------------------------------
+
+
+def test_a_view_of_a_reversed_vector_after_a_plain_use() -> None:
+    """Its shadow must be reversed too: ravel copies a reversed vector."""
+    x = np.arange(1.0, 5.0)[::-1]
+
+    def f(x):
+        pairs = np.abs(x[::-1].view(complex)) ** 2
+        return np.sum(x[::-1].ravel() ** 2) + np.sum(pairs) + np.sum(np.sin(x))
+
+    np.testing.assert_allclose(ad.gradient(f, x), 4 * x + np.cos(x), rtol=1e-14)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_array_whose_own_elements_are_one(mode: str) -> None:
+    """It owns its memory, and is read-only all the same."""
+    x = np.ndarray((2, 3), strides=(0, 0))
+    x[...] = 2.0
+
+    def f(x):
+        return np.sum(x.T.reshape(-1) * np.arange(6.0)) + np.sum(x * x)
+
+    want = np.arange(6.0).reshape(3, 2).T + 4.0
+    np.testing.assert_allclose(ad.gradient(f, x, mode=mode), want)
+
+    def writes(x):
+        x[0] *= 0.5
+        return np.sum(x)
+
+    with pytest.raises(ValueError, match="read-only"):
+        ad.gradient(writes, x, mode=mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_values_of_a_broadcast_input_in_memory_order(mode: str) -> None:
+    x = np.broadcast_to([1.0, 2.0], (2, 2))
+    weights = np.array([1.0, 2.0, 3.0, 4.0])
+
+    def f(x):
+        return np.sum(x.copy("K").ravel("K") * weights)
+
+    value, slope = ad.value_and_gradient(f, x, mode=mode)
+    assert value == f(x) == 17.0
+    np.testing.assert_array_equal(slope, [[1.0, 3.0], [2.0, 4.0]])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda x: np.squeeze(x[:1]) + 1.0,
+        lambda x: x[0, ...] + 1.0,
+        lambda x: x[0, ...] - 1.0,
+        lambda x: +x[0, ...],
+        lambda x: np.real(x[0, ...] * (1.0 + 1.0j)),
+    ],
+)
+def test_a_number_keeps_its_tangent_when_memory_is_written(
+    mode: str, first: Any
+) -> None:
+    def f(x):
+        t = first(x)
+        x[0] *= 0.5
+        return t * x[1]
+
+    got = ad.gradient(f, np.array([3.0, 2.0, 1.0]), mode=mode)
+    np.testing.assert_allclose(got, [2.0, first(np.array([3.0])), 0.0])
+
+
+def test_a_zero_dimensional_buffer() -> None:
+    def f(x):
+        y = np.zeros((), like=x)
+        y += x[0]
+        t = y + 1.0
+        y += x[1]
+        return t * y
+
+    both(f, [3.0, 4.0], [11.0, 4.0])
+    np.testing.assert_allclose(ad.jacobian(f, np.array([3.0, 4.0])), [11.0, 4.0])
+    x = np.array([3.0, 4.0])
+    np.testing.assert_allclose(ad.hessian(f, x), [[2.0, 1.0], [1.0, 0.0]])
+    both(lambda x: (x + 1.0) * 1.0, 3.0, 1.0)
+
+
+def test_the_imaginary_part_of_an_overlapping_element() -> None:
+    def f(z):
+        return np.imag(np.broadcast_to(z, (2,))[0, ...])
+
+    np.testing.assert_array_equal(ad.gradient(f, np.array([1 + 2j])), [1j])
+
+
+def test_read_only_stays_read_only_in_every_run() -> None:
+    """Also where forward mode runs f again, for the imaginary parts."""
+    z = np.array([1 + 2j, 2 + 1j])
+    z.flags.writeable = False
+
+    def f(z):
+        if z.flags.writeable:
+            z[0] *= 0.5
+        return np.sum(np.real(z) + np.imag(z) * 3.0)
+
+    for mode in MODES:
+        np.testing.assert_allclose(ad.gradient(f, z, mode=mode), [1 + 3j, 1 + 3j])
+
+
+@pytest.mark.parametrize("mode", [ad.Reverse, ad.Forward])
+def test_shadows_of_other_classes_and_sizes(mode: Any) -> None:
+    class Named(np.ndarray):
+        pass
+
+    x, dx = X.copy(), np.ones(3).view(Named)
+    got = ad.autodiff(
+        mode,
+        lambda x: np.sum(np.concatenate([x, x[::-1].ravel()])),
+        ad.Duplicated(x, dx),
+    )
+    if mode is ad.Reverse:
+        assert (got, dx.tolist()) == (12.0, [3.0, 3.0, 3.0])
+    else:
+        assert got == (12.0, 6.0)
+    with pytest.raises(ad.ShadowMismatchError):
+        ad.autodiff(mode, np.sum, ad.Duplicated(x, np.ma.zeros(3)))
+    empty = ad.Duplicated(np.zeros((0, 3)), np.zeros((0, 3)))
+    ad.autodiff(mode, np.sum, empty)
+
+
+# --- errors that f catches, and calls that end early ---------------------------------
+
+
+@pytest.mark.parametrize("factor", [1.0, None])
+def test_a_refused_write_leaves_nothing_written(factor: float | None) -> None:
+    weights = np.arange(1.0, 8.0)
+
+    def f(x):
+        y = x * factor if factor else x
+        with pytest.raises(ad.ReadAfterWriteError):
+            y[::2] = y[:4]
+        return np.sum(y * weights)
+
+    x = np.arange(7.0)
+    value, slope = ad.value_and_gradient(f, x)
+    assert value == np.arange(7.0) @ weights
+    np.testing.assert_array_equal(slope, weights)
+    np.testing.assert_array_equal(ad.vjp(f, x)[1](1.0), weights)
+    np.testing.assert_array_equal(x, np.arange(7.0))
+
+
+def test_a_pullback_in_two_threads() -> None:
+    _, pullback = ad.vjp(lambda a: np.sum(np.sin(a) * a[::-1]), np.linspace(0, 1, 5000))
+    want = pullback(1.0)
+    with ThreadPoolExecutor(4) as pool:
+        for got in pool.map(pullback, [1.0] * 100):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_a_pullback_after_the_derivative_around_it() -> None:
+    kept = []
+
+    def outer(x):
+        kept.append(ad.vjp(lambda a: a * a * x, x)[1])
+        return np.sum(x * x)
+
+    ad.gradient(outer, X)
+    with pytest.raises(ad.EscapedArrayError, match="in which it was made had ended"):
+        kept[0](np.ones(3))
+
+
+@pytest.mark.parametrize("mode", ["auto", "forward", "reverse"])
+@pytest.mark.parametrize("n", [3, 50])
+def test_what_f_wrote_before_it_failed(mode: str, n: int) -> None:
+    def f(x):
+        x[0] = 9.0
+        raise KeyError
+
+    y = np.ones(n)
+    with pytest.raises(KeyError):
+        ad.jacobian(f, y, mode=mode)
+    assert y[0] == 9.0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ad.gradient(lambda x, _: np.sum(x), x, object()),
+        lambda x: ad.gradient(lambda p: np.sum(p[0]), [x, object()]),
+        lambda x: ad.vjp(lambda x, _: np.sum(x), x, object()),
+        lambda x: ad.autodiff(ad.Reverse, np.sum, ad.Duplicated(x, np.zeros(3))),
+    ],
+)
+def test_a_refused_argument_leaves_no_cycle(call: Any) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        x = np.ones(100)
+        watch = weakref.ref(x)
+        with pytest.raises((TypeError, ValueError)) as caught:
+            call(x)
+        del x, caught
+        assert watch() is None
+    finally:
+        gc.enable()
+
+
+def test_an_escaped_number_keeps_no_constant() -> None:
+    escaped = []
+    c = np.ones(5000)
+    watch = weakref.ref(c)
+
+    def f(x, c):
+        escaped.append(np.sum(x * c))
+        return escaped[0] * 1.0
+
+    ad.gradient(f, np.ones(5000), ad.Const(c))
+    del c
+    assert watch() is None
+
+
+@pytest.mark.parametrize("function", [np.modf, np.divmod, np.frexp])
+def test_masks_of_functions_with_two_results(function: Any) -> None:
+    def f(x):
+        out = np.zeros_like(x), np.zeros_like(x)
+        mask = np.array([True, False, True])
+        operands = (x, 2.0)[: function.nin]
+        return np.sum(function(*operands, out=out, where=mask)[0])
+
+    with pytest.raises(ad.UnsupportedArgumentError, match="where"):
+        ad.gradient(f, X)

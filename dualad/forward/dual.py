@@ -434,7 +434,7 @@ class DualLevel(Level):
         """Return a result whose tangent fits its primal and is in new memory."""
         carrier = self.carrier_of(z)
         if carrier is DualScalar:
-            return DualScalar(z, self.scalar_tangent(z, z_dot), self)
+            return DualScalar(z, self.scalar_tangent(z, z_dot, is_new=is_new), self)
         if self.width is None:
             if (
                 is_new
@@ -456,12 +456,14 @@ class DualLevel(Level):
         fitting[...] = z_dot
         return DualArray(z, fitting, self)
 
-    def scalar_tangent(self, z: Array, z_dot: Array) -> Array:
-        """Return the tangent of a scalar in its dtype."""
+    def scalar_tangent(self, z: Array, z_dot: Array, *, is_new: bool) -> Array:
+        """Return the tangent of a scalar in its dtype; a scalar shares no memory."""
         if is_complex(z_dot) and not is_complex(z):
             z_dot = np.real(z_dot)
         if self.width is not None:
-            return z_dot if z_dot.dtype == z.dtype else z_dot.astype(z.dtype)
+            if z_dot.dtype != z.dtype:
+                return z_dot.astype(z.dtype)
+            return z_dot if is_new else copied(z_dot)
         if type(bare(z_dot)) is np.ndarray:
             z_dot = z_dot[()]
         if isinstance(z_dot, complex | float | int):  # as Python's operators give

@@ -61,7 +61,13 @@ def columns(
         seeds = tuple(
             basis(arg, args, i, start, width, unit) for i, arg in enumerate(args)
         )
-        earlier, (value, tangent) = value, push(f, run_args, seeds, width=width)
+        earlier = value
+        try:
+            value, tangent = push(f, run_args, seeds, width=width)
+        except BaseException:
+            if not is_last:
+                leave(run_args, args)
+            raise
         if before is not None:
             restore(before)
         if start > 0:
@@ -72,6 +78,18 @@ def columns(
         for i, arg in enumerate(args)
         if not isinstance(arg, Const)
     ]
+
+
+def leave(run_args: tuple[Any, ...], args: tuple[Any, ...]) -> None:
+    """Leave in the caller's arrays what a run on copies wrote before it failed."""
+
+    def copy_back(_: Any, x: Any, run_x: Any) -> None:
+        if isinstance(bare(x), np.ndarray) and bare(x).flags.writeable:
+            x[...] = run_x
+
+    for arg, run_arg in zip(args, run_args, strict=True):
+        if not isinstance(arg, Const):
+            map_trees(copy_back, (arg, run_arg), "an argument")
 
 
 def captured_state(f: Callable[..., Any]) -> list[tuple[Array, Array]]:

@@ -13,6 +13,7 @@ from dualad.levels import RUNNING, Active, bare, is_array
 from dualad.structs import (
     Const,
     Tree,
+    as_memory,
     as_primal,
     check_empty,
     check_given,
@@ -107,6 +108,7 @@ class Lifter:
         level = self.level
         if x_dot is None:
             return level.activated(primal)
+        x_dot = as_memory(x_dot)
         if self.in_place and isinstance(primal, np.ndarray):
             check_given("tangent", place, primal, x_dot)
             if x_dot.strides == primal.strides:

@@ -9,11 +9,12 @@ import numpy as np
 from dualad import levels
 from dualad.errors import NotDifferentiableError
 from dualad.levels import bare
-from dualad.reverse.shadow import Shadow, shadow_dtype
+from dualad.reverse.shadow import Shadow, add, shadow_dtype
 from dualad.reverse.shadowed import ShadowedScalar
 from dualad.reverse.vjp import Recording
 from dualad.structs import (
     Tree,
+    as_memory,
     check_given,
     map_trees,
     skeleton,
@@ -54,6 +55,7 @@ class GivenShadows(Recording):
         if is_tied and x_bar is not self.given[id(x)]:
             raise tied_mismatch("shadow", place, x, x_bar)
         self.given[id(x)] = x_bar
+        x_bar = as_memory(x_bar)
         if x_bar is not None and not is_tied:
             self.use(active, x_bar, place)
         self.leaves[-1] = (active, x_bar, *self.leaves[-1][2:])
@@ -86,4 +88,4 @@ class GivenShadows(Recording):
             if is_first:
                 x_bar[...] = memory
             else:
-                levels.add_into(x_bar, memory)
+                add(x_bar, memory)

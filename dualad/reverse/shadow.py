@@ -1,8 +1,9 @@
 """Shadows: the memory in which cotangents accumulate, and its one door.
 
-Only the ``accumulate`` methods of this module (and ``receive``, their short cut) add
-into derivative memory.  The carriers of `shadowed` are shadows of their primals: these
-classes say what a shadow does, those where it is kept.
+Only this module adds into derivative memory: by the ``accumulate`` methods (and
+``receive``, their short cut), and for large arrays by ``accumulate_in_blocks``.  The
+carriers of `shadowed` are shadows of their primals: these classes say what a shadow
+does, those where it is kept.
 
 A shadow starts *fresh*: known to be zero, with no memory yet.  What is an alias in the
 primal is an alias here: a view's shadow is the same view of its owner's shadow.
@@ -88,8 +89,11 @@ class Shadow:
         if (
             shape == like.shape
             and contribution.dtype is like.dtype
-            # Of a vector without gaps NumPy takes every view that it takes of another.
-            and (len(shape) == 1 or contribution.strides == like.strides)
+            # A vector in memory of its own is dense, as the contribution is.
+            and (
+                (len(shape) == 1 and like.base is None)
+                or contribution.strides == like.strides
+            )
         ):
             self.memory = contribution
         else:
@@ -323,7 +327,7 @@ class ViewShadow:
             if np.shape(self.primal) != np.shape(parent):
                 return reinterpreted(copied(view_bar, order="C"), dtype=parent.dtype)
             part = self.function(np.full(np.shape(parent), 1j), **self.params)
-            return 1j * view_bar if np.all(part) else view_bar
+            return view_bar * 1j if np.all(part) else view_bar
         numbers = np.arange(parent.size).reshape(np.shape(parent))
         index = np.unravel_index(
             self.function(numbers, **self.params), np.shape(parent) or (1,)

@@ -1,4 +1,4 @@
-"""The carriers of reverse mode: a primal with its shadow, and the tape that records."""
+"""The carriers of reverse mode: each is a primal with its shadow."""
 
 from __future__ import annotations
 

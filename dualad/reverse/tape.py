@@ -68,12 +68,12 @@ from dualad.reverse.shadowed import (
 from dualad.reverse.writes import (
     AddAt,
     Write,
-    check_read_first,
     element_copy,
     is_same_region,
     losers_of,
     overlapping_value,
     pull_write,
+    write_read_first,
 )
 from dualad.rules.indexing import gathered
 from dualad.rules.kinds import (
@@ -104,19 +104,23 @@ class Tape(Level):
     marked = 0  # of how many steps `captured` knows
     written: set[int] | None = None  # owners of memory that f wrote into
 
-    def __init__(self, steps: list[Step], leaves: list[Leaf]) -> None:
-        """Record into ``steps`` what happens to ``leaves``."""
+    def __init__(self) -> None:
+        """Stand above the levels that run now; `begin` says where to record."""
         Level.__init__(self)
-        self.steps = steps
-        self.leaves = leaves
         self.constants: Constants | None = None
-        self.record: Any = steps.append
         # How a small elementwise function of one or two arrays is pulled.
         self.pull_one, self.pull_two = pull_real_one, pull_real_two
         if self.below:
             self.pull_one = self.pull_two = pull_any
             self.below[-1].keeps_slopes = True
         self.debug = DEBUG.get()
+
+    def begin(self, steps: list[Step], leaves: list[Leaf], arguments: Any) -> None:
+        """Record into ``steps`` what happens to ``leaves``, from now on."""
+        self.steps = steps
+        self.leaves = leaves
+        self.arguments = arguments
+        self.record: Any = steps.append
         if self.debug is not None:
             self.lines: list[str] = []
             self.record = self.record_with_line
@@ -359,9 +363,10 @@ class Tape(Level):
             write.losers = losers_of(x.primal, index)
 
         def perform() -> None:
-            x.primal[index] = primal
-            if clean is not None:
-                check_read_first(x.primal, index, primal, clean)
+            if clean is None:
+                x.primal[index] = primal
+            else:
+                write_read_first(x.primal, index, primal, clean)
 
         self.perform(write, perform)
 

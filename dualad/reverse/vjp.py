@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from dualad.constants import SMALL, state_of, verify_inputs
+from dualad.constants import SMALL, Constants, state_of, verify_inputs
 from dualad.errors import (
     EscapedArrayError,
     IndependentOutputWarning,
@@ -61,6 +62,7 @@ class Recording(Sweep):
     trees: list[Tree]  # the arguments, with our arrays as their leaves
     tape: Tape
     output: Tree
+    constants: Constants | None  # what the sweep will read; arrays do not lead to it
     is_plain: bool  # all is dense float64 arrays: nothing to convert at the end
     known: dict[int, Any]  # by identity, what stands for an array of this argument
 
@@ -78,8 +80,7 @@ class Recording(Sweep):
         self.trees = trees = []
         self.is_plain = True
         self.hushed = self.undone = None
-        kind = NestedTape if RUNNING.get() else Tape
-        self.tape = tape = kind(self.steps, leaves)
+        self.tape = tape = NestedTape() if RUNNING.get() else Tape()
         tape.check_constants = check_constants
         self.below = tape.below
         constants = []
@@ -96,8 +97,9 @@ class Recording(Sweep):
                 check_empty(i, arg)
             lifted.append(theirs)
             trees.append(ours)
-        tape.arguments = f, leaves, constants, args
+        tape.begin(self.steps, leaves, (f, leaves, constants, args))
         self.output = tape.run(f, lifted)
+        self.constants, tape.constants = tape.constants, None
 
     def lifted(self, place: Any, tree: Tree) -> tuple[Tree, Tree]:
         """Return a tree twice, with arrays of ours as its leaves: for ``f``, for us.
@@ -133,11 +135,7 @@ class Recording(Sweep):
         array, the caller's array, its place, and its state (or None), to see later
         whether it was changed past us.
         """
-        if (
-            x.__class__ is not ndarray
-            or x.dtype is not F64
-            or not (x.base is None or x.flags.forc)
-        ):
+        if x.__class__ is not ndarray or x.dtype is not F64 or not x.flags.forc:
             return self.lift_other(place, x)
         state = None
         active: Any = self.known.get(id(x))
@@ -224,8 +222,8 @@ class Recording(Sweep):
         Unless ``keep``, each step is dropped as soon as it has run: memory falls.
         """
         tape = self.tape
-        if tape.constants is not None:
-            tape.constants.verify()
+        if self.constants is not None:
+            self.constants.verify()
         if tape.debug is not None:
             tape.debug.tapes.append(str(self))
         self.pending = steps = self.steps.copy() if keep else self.steps
@@ -299,6 +297,7 @@ class Pullback(Recording):
 
     originals: list[Leaf]  # with the state of the caller's arrays
     watched: list[Array]  # inputs that are used in place, not copied
+    lock: Lock  # one sweep at a time: all use the same shadows
 
     def run(
         self,
@@ -309,17 +308,22 @@ class Pullback(Recording):
         writes_back: bool = True,
     ) -> None:
         """Run ``f``; if not ``writes_back``, call ``write_back`` when wanted."""
+        self.lock = Lock()
         self.originals = []
         self.watched = []
         try:
             super().run(f, args, check_constants=check_constants)
             self.output = skeleton(self.output)
             verify_inputs(self.originals)
-        finally:
-            if writes_back:
-                self.write_back()
-        for x in self.watched:
-            self.tape.keeper().watch(x)
+        except BaseException:
+            self.write_back()
+            raise
+        if writes_back:
+            self.write_back()
+        if self.watched:
+            self.constants = self.constants or Constants(check=check_constants)
+            for x in self.watched:
+                self.constants.watch(x)
 
     def lift(self, place: Any, x: Any) -> Any:
         """Lift a leaf in memory of our own."""
@@ -333,9 +337,7 @@ class Pullback(Recording):
     def own(self, primal: Array) -> Array:
         """Return an input in memory of our own, laid out as the caller's."""
         if not isinstance(primal, Active):
-            copy = twin(primal)
-            copy.flags.writeable = primal.flags.writeable
-            return copy
+            return twin(primal)
         # An array of a lower level keeps its layout only if it is dense; the others
         # we use as they are, and watch.
         if bare(primal).flags.forc:
@@ -367,17 +369,24 @@ class Pullback(Recording):
                     )
                 seeds.append((z, z_bar))
 
+        if any(level.thread is None for level in self.below):
+            raise EscapedArrayError(
+                "A pullback was called after the derivative in which it was made had "
+                "ended.",
+                "Call it inside that derivative.",
+            )
         map_trees(fit, (self.output, cotangent), "the output", "cotangent")
-        for x, *_ in self.leaves:
-            x.memory = None
-        try:
-            for z, z_bar in seeds:
-                z.accumulate(z_bar, self.below)
-            self.sweep(keep=True)
-        except BaseException:
-            self.forget()
-            raise
-        return self.cotangents()
+        with self.lock:
+            for x, *_ in self.leaves:
+                x.memory = None
+            try:
+                for z, z_bar in seeds:
+                    z.accumulate(z_bar, self.below)
+                self.sweep(keep=True)
+            except BaseException:
+                self.forget()
+                raise
+            return self.cotangents()
 
     def forget(self) -> None:
         """Clear the shadows of all steps after a sweep that did not reach its end."""

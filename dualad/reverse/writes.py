@@ -170,11 +170,15 @@ def clean_result(a: Array, index: Any, b: Array) -> Array:
     return whole[index]
 
 
-def check_read_first(x: Array, index: Any, value: Array, clean: Array) -> None:
-    """Raise if NumPy's own assignment read elements that it had just overwritten.
+def write_read_first(x: Array, index: Any, value: Array, clean: Array) -> None:
+    """Write, or raise if NumPy's own assignment read what it had just overwritten.
 
     It copies an overlapping value first, but not for vectors whose strides have one
-    sign, and not for masks.
+    sign, and not for masks.  Then nothing stays written.
     """
+    before = element_copy(x, index)
+    x[index] = value
     if not np.array_equal(bare(x)[index], clean, equal_nan=True):
-        raise ReadAfterWriteError(bare(x), bare(value))
+        error = ReadAfterWriteError(bare(x), bare(value))
+        x[index] = before
+        raise error
