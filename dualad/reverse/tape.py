@@ -104,9 +104,12 @@ class Tape(Level):
     marked = 0  # of how many steps `captured` knows
     written: set[int] | None = None  # owners of memory that f wrote into
 
-    def __init__(self) -> None:
-        """Stand above the levels that run now; `begin` says where to record."""
-        Level.__init__(self)
+    def begin(self, steps: list[Step], leaves: list[Leaf], arguments: Any) -> None:
+        """Record into ``steps`` what happens to ``leaves``, from now on."""
+        self.steps = steps
+        self.leaves = leaves
+        self.arguments = arguments
+        self.record: Any = steps.append
         self.constants: Constants | None = None
         # How a small elementwise function of one or two arrays is pulled.
         self.pull_one, self.pull_two = pull_real_one, pull_real_two
@@ -114,13 +117,6 @@ class Tape(Level):
             self.pull_one = self.pull_two = pull_any
             self.below[-1].keeps_slopes = True
         self.debug = DEBUG.get()
-
-    def begin(self, steps: list[Step], leaves: list[Leaf], arguments: Any) -> None:
-        """Record into ``steps`` what happens to ``leaves``, from now on."""
-        self.steps = steps
-        self.leaves = leaves
-        self.arguments = arguments
-        self.record: Any = steps.append
         if self.debug is not None:
             self.lines: list[str] = []
             self.record = self.record_with_line
@@ -150,11 +146,11 @@ class Tape(Level):
         if self.thread != get_ident():
             raise self.escaped()
         a = x.primal
-        evaluate = rule.evaluate
         if params:
             params = self.protected_items(params)
-            z = evaluate(a, **params)
+            z = rule.primal(a, **params)
         else:
+            evaluate = rule.evaluate
             z = evaluate(a)
         formulas, keep_z, (keep_a,) = rule.plans[1]
         if formulas is None:
@@ -169,7 +165,8 @@ class Tape(Level):
                 pull = pull_rule if params else pull_rule_one
             else:
                 return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
-            active: Any = fresh_array(z, self)
+            active: Any = ShadowedArray()  # as in `fresh_array`: a call less
+            active.primal, active.level, active.memory = z, self, None
         elif z.__class__ is float64 and rule.kind != "elementwise":
             pull = pull_rule if params else pull_rule_one
             active = fresh_scalar(z, self)
@@ -202,11 +199,11 @@ class Tape(Level):
             kept = (a if keep_a else None, b if keep_b else None)
         if formulas is None:
             return self.elementwise(rule, (x, y), params)
-        evaluate = rule.evaluate
         if params:
             params = self.protected_items(params)
-            z = evaluate(a, b, **params)
+            z = rule.primal(a, b, **params)
         else:
+            evaluate = rule.evaluate
             z = evaluate(a, b)
         kept_z = z if keep_z else None
         if z.__class__ is ndarray and z.dtype is F64:
@@ -216,7 +213,8 @@ class Tape(Level):
                 pull = pull_rule if params else pull_rule_two
             else:
                 return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
-            active = fresh_array(z, self)
+            active = ShadowedArray()  # as in `fresh_array`: a call less
+            active.primal, active.level, active.memory = z, self, None
         else:
             return self.recorded(rule, z, kept_z, kept, shadows, formulas, params)
         record = self.record

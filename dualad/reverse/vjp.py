@@ -141,7 +141,8 @@ class Recording(Sweep):
         active: Any = self.known.get(id(x))
         if active is None:
             tape = self.tape
-            active = self.known[id(x)] = fresh_array(x, tape)
+            active = self.known[id(x)] = ShadowedArray()
+            active.primal, active.level, active.memory = x, tape, None
             if tape.check_constants:
                 state = x.tobytes() if x.nbytes <= SMALL else state_of(x)
         self.leaves.append((active, None, x, x, place, state))

@@ -70,7 +70,7 @@ class Rule:
     formulas: tuple[Any, ...] = ()  # the partials or the pullbacks
     plans: tuple[Plan, ...] = ()  # by the active arguments, a bit mask
     is_quiet: bool = True  # the formulas warn only where the function does
-    evaluate: Function = NotImplemented  # the quickest way to the same values
+    evaluate: Function = NotImplemented  # the quickest way, without parameters
     nested: Rule | None = None  # for where other levels run below, see `slope`
     is_slope: bool = False  # its first argument knows the result, perhaps
 
@@ -104,11 +104,9 @@ OPERATORS: dict[Function, Function] = {
 }
 
 
-def whole_sum(x: Array, **params: Any) -> Array:
-    """Return ``np.sum``; of a whole array without what NumPy does around it."""
-    if params or x.__class__ is not ndarray:
-        return np.sum(x, **params)
-    return add_up(x, None)
+def whole_sum(x: Array) -> Array:
+    """Return ``np.sum`` of a whole array, without what NumPy does around it."""
+    return add_up(x, None) if x.__class__ is ndarray else np.sum(x)
 
 
 OPERATORS[np.sum] = whole_sum

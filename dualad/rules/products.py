@@ -37,7 +37,7 @@ def matmul_left(z_bar: Array, z: Array, x: Array, y: Array) -> Array:
     if x.ndim == 1 == y.ndim:
         return z_bar * conjugated(y)
     if y.ndim == 1:
-        return times_row(z_bar, y)
+        return z_bar[..., None] * conjugated(y)
     if x.ndim == 1:
         return applied(conjugated(y), z_bar)
     if x.ndim == 2 < y.ndim:  # one matrix met many: one product, not many and a sum
