@@ -132,7 +132,9 @@ def copied_tree(arg: Any) -> Any:
         if not isinstance(bare(x), np.ndarray):
             return x
         if id(x) not in known:  # tied leaves stay tied
-            known[id(x)] = copied(x, order="K") if isinstance(x, Active) else twin(x)
+            known[id(x)] = (
+                copied(x, order="K") if isinstance(x, Active) else twin(as_primal(x))
+            )
         return known[id(x)]
 
     return map_tree(copied_leaf, arg)
