@@ -19,6 +19,7 @@ from dualad.errors import (
     StructureMismatchError,
 )
 from dualad.levels import Active, Level, bare, laid_out_like, overlaps_itself
+from dualad.rules.views import copied
 
 Array = Any
 Tree = Any
@@ -199,13 +200,7 @@ def skeleton(tree: Tree) -> Tree:
 
     What happens to the caller's containers from then on does not move its leaves.
     """
-    if not isinstance(tree, dict):
-        return map_output(lambda x: x, tree)
-    own = tree.copy() if tree.__class__ is dict else copy.copy(tree)
-    for key, item in own.items():
-        if not isinstance(item, Active):  # the usual leaf, seen at once
-            own[key] = skeleton(item)
-    return own
+    return map_output(lambda x: x, tree)
 
 
 def leaves(tree: Tree) -> list[Array]:
@@ -216,13 +211,18 @@ def leaves(tree: Tree) -> list[Array]:
 
 
 def twin(x: Array) -> Array:
-    """Return a copy of a plain array; NumPy takes views of it, or refuses, alike."""
-    if x.flags.forc:
+    """Return a copy of an array of which NumPy takes views, or refuses, as of it.
+
+    An active array keeps its layout only if it is dense.
+    """
+    if isinstance(x, Active):
+        copy = copied(x, order="K")
+    elif x.flags.forc:
         copy = x.copy("K")
     else:
         copy = laid_out_like(x)
         copy[...] = x
-    copy.flags.writeable = x.flags.writeable
+    bare(copy).flags.writeable = bare(x).flags.writeable
     return copy
 
 

@@ -861,6 +861,28 @@ def test_read_only_stays_read_only_in_every_run(mode: str, overlaps: int) -> Non
     np.testing.assert_allclose(ad.gradient(f, z, mode=mode), [1 + 3j, 1 + 3j])
 
 
+def test_read_only_arrays_of_an_outer_derivative() -> None:
+    """Copies of active arrays refuse writes as the arrays do."""
+    z = np.array([1 + 2j, 2 + 1j])
+    z.flags.writeable = False
+    seen = []
+
+    def inner(z):
+        seen.append(z.flags.writeable)
+        if z.flags.writeable:
+            z[0] *= 0.5
+        return np.sum(np.real(z) + np.imag(z) * 3.0)
+
+    def outer(z):
+        forward = ad.gradient(inner, z, mode="forward")
+        _, pullback = ad.vjp(inner, z)
+        return np.sum(np.real(forward * z)) + np.sum(np.real(pullback(1.0)))
+
+    # Re((1 + 3i)(x + iy)) is x - 3y
+    np.testing.assert_allclose(ad.gradient(outer, z), [1 - 3j, 1 - 3j])
+    assert not any(seen)
+
+
 @pytest.mark.parametrize("mode", [ad.Reverse, ad.Forward])
 def test_shadows_of_other_classes_and_sizes(mode: Any) -> None:
     class Named(np.ndarray):

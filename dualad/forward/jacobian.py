@@ -11,8 +11,7 @@ import numpy as np
 from dualad.aliases import arrays_in, captured_arrays
 from dualad.errors import UnrepeatableFunctionError
 from dualad.forward.jvp import push
-from dualad.levels import Active, bare
-from dualad.rules.views import copied
+from dualad.levels import bare
 from dualad.structs import (
     Const,
     Tree,
@@ -132,9 +131,7 @@ def copied_tree(arg: Any) -> Any:
         if not isinstance(bare(x), np.ndarray):
             return x
         if id(x) not in known:  # tied leaves stay tied
-            known[id(x)] = (
-                copied(x, order="K") if isinstance(x, Active) else twin(as_primal(x))
-            )
+            known[id(x)] = twin(as_primal(x))
         return known[id(x)]
 
     return map_tree(copied_leaf, arg)

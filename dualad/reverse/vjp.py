@@ -25,7 +25,6 @@ from dualad.reverse.shadowed import (
 )
 from dualad.reverse.tape import Leaf, NestedTape, Step, Tape, described
 from dualad.reverse.writes import pull_write
-from dualad.rules.views import copied
 from dualad.structs import (
     SEQUENCES,
     Const,
@@ -211,11 +210,7 @@ class Recording(Sweep):
                 raise IndependentOutputWarning(text)
             warnings.warn(text, IndependentOutputWarning, stacklevel=4)
             return
-        self.seed(z, z.dtype.type(1))
-
-    def seed(self, z: Any, z_bar: Array) -> None:
-        """Add a cotangent into the shadow of one output."""
-        z.accumulate(z_bar, self.below)
+        z.accumulate(z.dtype.type(1), self.below)
 
     def sweep(self, *, keep: bool = False) -> None:
         """Run all steps backward; then redo the writes that this undid.
@@ -337,12 +332,9 @@ class Pullback(Recording):
 
     def own(self, primal: Array) -> Array:
         """Return an input in memory of our own, laid out as the caller's."""
-        if not isinstance(primal, Active):
+        if not isinstance(primal, Active) or bare(primal).flags.forc:
             return twin(primal)
-        # An array of a lower level keeps its layout only if it is dense; the others
-        # we use as they are, and watch.
-        if bare(primal).flags.forc:
-            return copied(primal, order="K")
+        # A copy would not keep the layout: we use it as it is, and watch.
         self.watched.append(bare(primal))
         return primal
 

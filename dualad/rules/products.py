@@ -67,11 +67,6 @@ def applied(matrix: Array, vector: Array) -> Array:
     return np.matmul(matrix, vector[..., None])[..., 0]
 
 
-def times_row(column: Array, row: Array) -> Array:
-    """Return ``column[..., i] * conj(row[..., j])`` with axes ``..., i, j``."""
-    return column[..., None] * conjugated(row)
-
-
 multilinear(np.matmul, matmul_left, matmul_right)
 
 
@@ -211,7 +206,7 @@ multilinear(np.vecdot,
             lambda z_bar, z, x, y: np.expand_dims(z_bar, -1) * x)
 if hasattr(np, "matvec"):  # NumPy 2.2
     multilinear(np.matvec,
-                lambda z_bar, z, x, y: times_row(z_bar, y[..., None, :]),
+                lambda z_bar, z, x, y: z_bar[..., None] * conjugated(y[..., None, :]),
                 lambda z_bar, z, x, y: np.matvec(transposed(x), z_bar))
     multilinear(np.vecmat,
                 lambda z_bar, z, x, y: np.matvec(y, conjugated(z_bar)),
